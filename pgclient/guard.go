@@ -1,0 +1,172 @@
+package pgclient
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// lane is one path with its guard, outermost first: deadline, slot, retry, breaker, limit per attempt, HTTP.
+type lane struct {
+	name    PathName
+	limits  Path
+	slots   *bulkhead
+	breaker *breaker // nil for the list: one caller with its own back-off
+	http    *http.Client
+	headers http.Header
+	metrics *Metrics
+	log     *slog.Logger
+}
+
+func newLane(cfg Config, name PathName, b *breaker) *lane {
+	limits := cfg.Paths.named(name)
+	slots := limits.share(cfg.Replicas)
+	cfg.Metrics.caps.WithLabelValues(string(name)).Set(float64(slots))
+	return &lane{
+		name: name, limits: limits, slots: newBulkhead(slots, limits.Wait), breaker: b,
+		http: newHTTPClient(cfg.Transport, limits, slots), headers: commonHeaders(cfg.SecretKey),
+		metrics: cfg.Metrics, log: cfg.Log,
+	}
+}
+
+// Permit is a slot and the breaker's permission, claimed before the caller commits its intent. Release must be
+// called, and may be called more than once; a permission that was never used goes back to the breaker.
+type Permit struct {
+	lane  *lane
+	token *token // nil without a breaker, and once used
+	once  sync.Once
+}
+
+// Release gives back what the permit holds.
+func (p *Permit) Release() {
+	p.once.Do(func() {
+		if p.token != nil {
+			p.token.Cancel()
+		}
+		p.lane.metrics.inFlight.WithLabelValues(string(p.lane.name)).Dec()
+		p.lane.slots.release()
+	})
+}
+
+// reserve claims a slot and the breaker's permission. When it refuses, nothing was sent.
+func (l *lane) reserve(ctx context.Context) (*Permit, *Unsent) {
+	began := time.Now()
+	refusal, ok := l.slots.acquire(ctx)
+	l.metrics.queueSeconds.WithLabelValues(string(l.name)).Observe(time.Since(began).Seconds())
+	if !ok {
+		l.metrics.refused(l.name, refusal)
+		unsent := &Unsent{Reason: refusal}
+		if refusal == RefusalCap {
+			unsent.RetryAfter = time.Second
+		}
+		return nil, unsent
+	}
+	l.metrics.inFlight.WithLabelValues(string(l.name)).Inc()
+	permit := &Permit{lane: l}
+	if l.breaker == nil {
+		return permit, nil
+	}
+	permission, err := l.breaker.Acquire()
+	if err != nil {
+		permit.Release()
+		l.metrics.refused(l.name, RefusalBreaker)
+		return nil, &Unsent{Reason: RefusalBreaker, RetryAfter: max(time.Second, l.breaker.RetryAfter())}
+	}
+	permit.token = permission
+	return permit, nil
+}
+
+// sent is what came of a call: the error of the attempt that says most, and whether an earlier one is in doubt.
+type sent struct {
+	err      *Error
+	doubt    bool
+	attempts int
+}
+
+// send makes the attempts of one call under the permit. When the breaker refuses the second attempt, the first
+// one's error stands: "not permitted" would read as "never sent".
+func (p *Permit) send(ctx context.Context, c call) sent {
+	l := p.lane
+	caller := ctx
+	ctx, stop := context.WithTimeout(ctx, l.limits.call())
+	defer stop()
+	result := sent{}
+	for {
+		permission, err := p.permission()
+		if err != nil {
+			l.metrics.refused(l.name, RefusalBreaker)
+			if result.attempts == 0 {
+				result.err = (&Unsent{Reason: RefusalBreaker, RetryAfter: l.breaker.RetryAfter()}).lookupError()
+			}
+			return result
+		}
+		result.doubt = result.doubt || (result.err != nil && result.err.inDoubt())
+		result.err = l.attempt(ctx, caller, permission, c)
+		result.attempts++
+		if result.err == nil || !result.err.retryable() || result.attempts >= l.limits.Attempts ||
+			!l.pause(ctx, result.err.RetryAfter) {
+			return result
+		}
+		l.metrics.secondTries.WithLabelValues(string(l.name)).Inc()
+	}
+}
+
+// permission is the permit's own for the first attempt and a fresh one after that: every attempt passes the breaker.
+func (p *Permit) permission() (*token, error) {
+	if p.token != nil {
+		first := p.token
+		p.token = nil
+		return first, nil
+	}
+	if p.lane.breaker == nil {
+		return nil, nil //nolint:nilnil // a path without a breaker needs no permission
+	}
+	return p.lane.breaker.Acquire()
+}
+
+// attempt sends once, within the attempt's own limit, and tells breaker, metrics and log what came of it.
+func (l *lane) attempt(ctx, caller context.Context, permission *token, c call) *Error {
+	ctx, stop := context.WithTimeout(ctx, l.limits.Attempt)
+	defer stop()
+	outcome := failed // of a panic
+	defer func() {
+		if permission != nil {
+			permission.Done(outcome)
+		}
+	}()
+	began := time.Now()
+	err := l.exchange(ctx, c)
+	took := time.Since(began)
+	if err != nil && err.Status == 0 && caller.Err() != nil {
+		err.Reason = ReasonCanceled // the caller's end says nothing about the gateway
+	}
+	outcome = err.breakerOutcome()
+	l.metrics.answered(l.name, took, err)
+	if err != nil {
+		l.log.Warn("gateway call without a result", slog.String("path", string(l.name)),
+			slog.String("reason", string(err.Reason)), slog.Int("status", err.Status), slog.String("code", err.Code),
+			slog.String("detail", err.Detail), slog.String("trace_id", err.TraceID), slog.Duration("took", took))
+	}
+	return err
+}
+
+// pause waits before the second attempt. It says no when the gateway asks for longer than the path can wait, or
+// when the call's time is over.
+func (l *lane) pause(ctx context.Context, asked time.Duration) bool {
+	least, most := l.limits.BackoffMin, l.limits.BackoffMax
+	if asked > most {
+		return false
+	}
+	wait := max(asked, least+rand.N(most-least+1))
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}
