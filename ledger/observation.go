@@ -110,6 +110,10 @@ type Observation struct {
 	SecretDigest       []byte    // SHA-256 of the payment's secret, empty when none was shown
 	Cancels            []ObservedCancel
 
+	// Attempt is the confirm attempt whose outcome this is; zero for answers to questions. The outcome of an
+	// attempt that no longer owns the row changes nothing.
+	Attempt int
+
 	// Listed is a cancel's transaction key that the gateway's list named for this payment; set by the sweep
 	// so that a void whose object carries no key is still booked under the key the list knows.
 	Listed string

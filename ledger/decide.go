@@ -1,0 +1,349 @@
+package ledger
+
+import (
+	"fmt"
+	"time"
+)
+
+// fallbackConfirmAfter is how far apart two sightings of a paid virtual account in waiting must be before the
+// deposit is taken back: a single older answer must never undo money.
+const fallbackConfirmAfter = 30 * time.Second
+
+// Decision is what one observation does to one payment. It is computed without clock, database or log.
+type Decision struct {
+	Event   Event
+	Verdict verdict
+	From    Status
+	To      Status
+	// Capture is new money; LearnedKey names the transaction of a capture recorded earlier without one.
+	Capture    *Capture
+	LearnedKey string
+	Reversed   *Capture
+	Cancels    []Cancel // new ones only, oldest first
+	Open       []ObservedCancel
+	Ended      []string // keys of cancels that the gateway aborted
+	Findings   []Finding
+	// Answered says that the gateway showed the payment in a state that settles a doubtful confirm.
+	Answered bool
+	// WaitingSeenAt is what the payment must remember of a fallen deposit seen once.
+	WaitingSeenAt time.Time
+}
+
+// Changed reports whether the decision writes anything about money or status.
+func (d Decision) Changed() bool {
+	return d.Verdict == goes && (d.From != d.To || len(d.Cancels) > 0 || d.Capture != nil || d.Reversed != nil)
+}
+
+// Conflict reports whether the gateway contradicts our books or itself.
+func (d Decision) Conflict() bool { return d.Verdict == conflicts }
+
+// Decide says what an observation does to a payment. It only adds: a cancel that an observation lacks is
+// never taken out. Everything that contradicts the order or our books is a finding and changes nothing.
+func Decide(p Payment, o Observation) Decision {
+	d := Decision{From: p.Status, To: p.Status, WaitingSeenAt: p.WaitingSeenAt}
+	if !o.Evidence.HasObject() {
+		if o.Attempt != p.Attempt {
+			d.Event, d.Verdict = callEvent(o.Evidence), stays // another attempt owns the row
+			return d
+		}
+		return d.take(callEvent(o.Evidence))
+	}
+	if finding, bad := differs(p, o); bad {
+		return d.refuse(finding)
+	}
+	switch o.Evidence {
+	case EvidenceOpen:
+		return d.take(EventOpen)
+	case EvidenceDead:
+		return d.answered().take(EventDead)
+	case EvidenceWaiting:
+		return decideWaiting(d, p, o)
+	case EvidenceVoided:
+		return decideVoided(d, p, o)
+	case EvidenceCaptured:
+		return decideCaptured(d, p, o)
+	case EvidenceUnrecognized:
+		d.Event, d.Verdict = EventOpen, stays
+		d.Findings = append(d.Findings, finding(KindUnrecognized, p, o, "the gateway shows a status that is not known: "+o.Word))
+		return d
+	case EvidenceRefused, EvidenceUnprocessed, EvidenceLost:
+	}
+	panic(fmt.Sprintf("evidence %q is not decided", o.Evidence))
+}
+
+// callEvent translates the outcome of a call of ours that brought no payment object.
+func callEvent(e Evidence) Event {
+	switch e {
+	case EvidenceRefused:
+		return EventRefused
+	case EvidenceUnprocessed:
+		return EventUnprocessed
+	case EvidenceLost:
+		return EventLost
+	case EvidenceOpen, EvidenceWaiting, EvidenceCaptured, EvidenceVoided, EvidenceDead, EvidenceUnrecognized:
+	}
+	panic(fmt.Sprintf("evidence %q is not a call's outcome", e))
+}
+
+// take looks the event up in the state machine.
+func (d Decision) take(e Event) Decision {
+	m := transitions[d.From][e]
+	d.Event, d.Verdict = e, m.verdict
+	if m.verdict == goes {
+		d.To = m.to
+	}
+	return d
+}
+
+// refuse keeps the books as they are and reports why.
+func (d Decision) refuse(f Finding) Decision {
+	d.Verdict = conflicts
+	d.To = d.From
+	d.Capture, d.Reversed, d.Cancels, d.LearnedKey = nil, nil, nil, ""
+	d.Findings = append(d.Findings, f)
+	return d
+}
+
+// stale notes an old answer that changes nothing.
+func (d Decision) stale(e Event) Decision {
+	d.Event, d.Verdict = e, stays
+	d.Capture, d.Reversed, d.Cancels, d.LearnedKey = nil, nil, nil, ""
+	return d
+}
+
+func (d Decision) answered() Decision {
+	d.Answered = true
+	return d
+}
+
+// differs compares what binds a payment to its order. A payment for another order, merchant, amount or
+// currency is never booked here, whatever its status.
+func differs(p Payment, o Observation) (Finding, bool) {
+	switch {
+	case o.PaymentKey != p.Key:
+		return finding(KindOrderDiffers, p, o, "the answer is about payment "+o.PaymentKey), true
+	case o.Evidence == EvidenceDead || o.Evidence == EvidenceOpen:
+		return Finding{}, false // no money moved under this key, whatever the buyer had chosen to pay
+	case o.OrderID != p.OrderID:
+		return finding(KindOrderDiffers, p, o, "the gateway names order "+o.OrderID), true
+	case p.MerchantID != "" && o.MerchantID != "" && o.MerchantID != p.MerchantID:
+		return finding(KindMerchantDiffers, p, o, "the gateway names merchant "+o.MerchantID), true
+	case o.Total.Currency != p.Amount.Currency:
+		return finding(KindCurrencyDiffers, p, o, "the gateway's amount is "+o.Total.String()), true
+	case o.Total != p.Amount:
+		return finding(KindAmountDiffers, p, o, "the gateway's amount is "+o.Total.String()), true
+	}
+	return Finding{}, false
+}
+
+// decideWaiting handles an account that waits. For a payment we hold as done this is the fallen deposit, or an
+// old answer: it is believed when a second look, some time later, says the same.
+func decideWaiting(d Decision, p Payment, o Observation) Decision {
+	current, paid := p.capture()
+	if p.Status != StatusDone || !paid {
+		return d.answered().take(EventWaiting)
+	}
+	if !o.VirtualAccount {
+		return d.refuse(finding(KindHistoryChanged, p, o, "a payment without virtual account is shown waiting for a deposit"))
+	}
+	if p.WaitingSeenAt.IsZero() || o.AskedAt.Sub(p.WaitingSeenAt) < fallbackConfirmAfter {
+		if p.WaitingSeenAt.IsZero() {
+			d.WaitingSeenAt = o.SeenAt
+		}
+		return d.take(EventWaiting)
+	}
+	d.WaitingSeenAt = time.Time{}
+	current.ReversedAt = o.SeenAt
+	d.Reversed = &current
+	return d.answered().take(EventReverted)
+}
+
+// decideVoided handles a cancel before any money moved. It is booked at nothing under its transaction key, so
+// that it stands on both sides of the identity.
+func decideVoided(d Decision, p Payment, o Observation) Decision {
+	if _, paid := p.capture(); paid {
+		return d.refuse(finding(KindHistoryChanged, p, o, "a captured payment is shown as canceled before any money moved"))
+	}
+	d = d.answered().take(EventVoided)
+	for _, c := range voids(o) {
+		if !p.HasCancel(c.TransactionKey) {
+			d.Cancels = append(d.Cancels, c)
+		}
+	}
+	if d.Verdict == stays && len(d.Cancels) > 0 {
+		d.Verdict = goes // already canceled; only a further name of the same void is noted
+	}
+	return d
+}
+
+// voids names the void once for every key the gateway uses for it.
+func voids(o Observation) []Cancel {
+	nothing := Money{Currency: o.Total.Currency}
+	var all []Cancel
+	for _, c := range o.Cancels {
+		if c.State == CancelDone {
+			all = append(all, Cancel{TransactionKey: c.TransactionKey, Amount: nothing, Reason: c.Reason, CanceledAt: c.CanceledAt})
+		}
+	}
+	if len(all) == 0 {
+		key := o.LastTransactionKey
+		if key == "" {
+			key = "void:" + o.PaymentKey
+		}
+		all = append(all, Cancel{TransactionKey: key, Amount: nothing, CanceledAt: o.SeenAt})
+	}
+	if o.Listed != "" && all[0].TransactionKey != o.Listed {
+		all = append(all, Cancel{TransactionKey: o.Listed, Amount: nothing, CanceledAt: all[0].CanceledAt})
+	}
+	for i := range all {
+		all[i].PaymentKey, all[i].Channel = o.PaymentKey, o.Channel
+		all[i].TaxFree, all[i].TaxExempt = nothing, nothing
+	}
+	return all
+}
+
+// decideCaptured handles money taken, with or without cancels.
+func decideCaptured(d Decision, p Payment, o Observation) Decision {
+	d.WaitingSeenAt = time.Time{}
+	d = d.answered()
+	d = settleCapture(d, p, o)
+	canceled, bad := d.collectCancels(p, o)
+	if bad != nil {
+		return d.refuse(*bad)
+	}
+	captured := o.Total
+	if _, paid := p.capture(); !paid && d.Capture == nil {
+		return d.stale(EventCaptured)
+	}
+	if p.Status == StatusCanceled && d.Capture != nil {
+		return d.refuse(finding(KindHistoryChanged, p, o, "money was taken for a payment that was void"))
+	}
+	if canceled.Minor > captured.Minor {
+		return d.refuse(finding(KindAmountDiffers, p, o, fmt.Sprintf("cancels of %s would exceed the capture of %s", canceled, captured)))
+	}
+	switch {
+	case len(d.Cancels) == 0 && d.Capture == nil:
+		return d.take(EventCaptured)
+	case len(d.Cancels) == 0:
+		return d.settle(EventCaptured)
+	case canceled == captured:
+		return d.settle(EventFullyCanceled)
+	default:
+		return d.settle(EventPartiallyCanceled)
+	}
+}
+
+// settle takes the event; where the machine says that the books already stand there although there is new
+// money to write, they contradict each other.
+func (d Decision) settle(e Event) Decision {
+	next := d.take(e)
+	if next.Verdict == stays && next.Capture != nil {
+		next.Verdict = goes // a deposit that came again leaves the payment done
+	}
+	if next.Verdict == goes {
+		return next
+	}
+	return next.refuse(Finding{Kind: KindHistoryChanged, Detail: fmt.Sprintf("%s while our books say %s", e, d.From)})
+}
+
+// settleCapture finds whether the money shown is new. A virtual account whose deposit fell back unnoticed and
+// came again shows another transaction key: the first capture is reversed and the second recorded.
+func settleCapture(d Decision, p Payment, o Observation) Decision {
+	key := ""
+	if len(o.Cancels) == 0 {
+		key = o.LastTransactionKey // with cancels the last key is a cancel's
+	}
+	at := o.CapturedAt
+	if at.IsZero() {
+		at = o.SeenAt
+	}
+	current, paid := p.capture()
+	fresh := Capture{Number: len(p.Captures) + 1, TransactionKey: key, Amount: o.Total, CapturedAt: at}
+	switch {
+	case !paid:
+		if p.knowsCapture(key) {
+			return d // an old answer about a deposit that has fallen back
+		}
+		d.Capture = &fresh
+	case key == "" || key == current.TransactionKey || p.knowsCapture(key):
+	case current.TransactionKey == "":
+		d.LearnedKey = key
+	case p.VirtualAccount && p.Canceled().IsZero():
+		current.ReversedAt = at
+		d.Reversed, d.Capture = &current, &fresh
+	}
+	return d
+}
+
+func (p Payment) knowsCapture(key string) bool {
+	for _, c := range p.Captures {
+		if key != "" && c.TransactionKey == key {
+			return true
+		}
+	}
+	return false
+}
+
+// collectCancels adds the cancels that our books lack to the decision and returns the sum of all cancels then.
+func (d *Decision) collectCancels(p Payment, o Observation) (Money, *Finding) {
+	canceled := p.Canceled()
+	for _, c := range o.Cancels {
+		switch c.State {
+		case CancelDone:
+			added, bad := d.collectDone(p, o, c)
+			if bad != nil {
+				return Money{}, bad
+			}
+			sum, err := canceled.Add(added)
+			if err != nil {
+				f := finding(KindAmountDiffers, p, o, "cancels overflow")
+				return Money{}, &f
+			}
+			canceled = sum
+		case CancelInProgress, CancelUnrecognized:
+			if !p.HasCancel(c.TransactionKey) {
+				d.Open = append(d.Open, c)
+			}
+		case CancelAborted:
+			if p.HasCancel(c.TransactionKey) {
+				f := finding(KindHistoryChanged, p, o, "cancel "+c.TransactionKey+" is booked here and aborted at the gateway")
+				return Money{}, &f
+			}
+			d.Ended = append(d.Ended, c.TransactionKey)
+		}
+	}
+	return canceled, nil
+}
+
+// collectDone adds one finished cancel unless it is in our books, and returns what it adds to the sum.
+func (d *Decision) collectDone(p Payment, o Observation, c ObservedCancel) (Money, *Finding) {
+	nothing := Money{Currency: p.Amount.Currency}
+	for _, known := range p.Cancels {
+		if known.TransactionKey != c.TransactionKey {
+			continue
+		}
+		if known.Amount != c.Amount {
+			f := finding(KindAmountDiffers, p, o, fmt.Sprintf("cancel %s is %s here and %s at the gateway", c.TransactionKey, known.Amount, c.Amount))
+			return nothing, &f
+		}
+		return nothing, nil
+	}
+	if !c.Amount.Positive() || c.Amount.Currency != p.Amount.Currency || c.TransactionKey == "" {
+		f := finding(KindQuarantined, p, o, fmt.Sprintf("cancel %q of %s cannot be booked", c.TransactionKey, c.Amount))
+		return nothing, &f
+	}
+	d.Cancels = append(d.Cancels, Cancel{
+		TransactionKey: c.TransactionKey, PaymentKey: p.Key, Amount: c.Amount, TaxFree: c.TaxFree,
+		TaxExempt: c.TaxExempt, Reason: c.Reason, CanceledAt: c.CanceledAt, Channel: o.Channel,
+	})
+	return c.Amount, nil
+}
+
+// finding describes a contradiction, with the money at risk when the gateway named any.
+func finding(kind Kind, p Payment, o Observation, detail string) Finding {
+	risk := o.Total
+	if !risk.Currency.Known() {
+		risk = p.Amount
+	}
+	return Finding{Kind: kind, PaymentKey: p.Key, OrderID: p.OrderID, AtRisk: risk, Detail: detail, Gateway: o.summary()}
+}

@@ -1,0 +1,36 @@
+// Package ledger is the domain: orders, payments, captures, cancels, credits, the journal that proves them,
+// and everything that is still owed an answer. It knows neither HTTP nor the gateway. Start reading here, then
+// state.go (the whole state machine), decide.go (facts in, decision out, pure) and record.go (the only way a
+// payment changes).
+//
+// # Glossary
+//
+//   - order: what a buyer owes; its amount comes from the merchant's server alone.
+//   - payment: one payment key at the gateway, tried for one order.
+//   - capture: money taken (or a deposit received), keyed by its transaction key.
+//   - cancel: money given back, keyed by its transaction key; a void cancels an unpaid virtual account at nothing.
+//   - observation: what the gateway said about a payment, when, through which channel.
+//   - intent: our committed wish to call the gateway; nothing is sent without one.
+//   - work: an answer still owed, with a due time and a deadline.
+//   - mismatch: a contradiction between the gateway's books and ours, with the money at risk.
+//   - journal transaction, entry: double-entry bookkeeping of the above; debits positive.
+//   - surplus payment: money that arrived for an order another payment already holds; it waits in suspense.
+//   - business day: a calendar day in Seoul.
+//
+// # Invariants
+//
+// Each is kept three times: by this code, by a constraint of the database, and by the audit. Package ledgertest
+// asserts them at the end of every integration test.
+//
+//   - I1: a gateway cancel is applied at most once.
+//   - I2: cancels that are done + balance = captured, never more.
+//   - I3: each journal transaction sums to zero per currency; entries are never changed or deleted.
+//   - I4: payment and order status agree with the journal.
+//   - I5: a payment reached the gateway only in an attempt whose intent was committed first.
+//   - I6: confirming and unknown end only by gateway evidence; asking goes on, past an age it is also a mismatch.
+//   - I7: the identity: gateway cancels = canceled orders + pending.
+//   - I8: credits granted − revoked − spent = balances.
+//   - I9: a 200 to a cancel notice of ours means: committed, now or before.
+//   - I10: every admitted delivery has one row and ends with one outcome.
+//   - I11: one live payment per order; a surplus payment is not live for its order.
+package ledger

@@ -1,0 +1,106 @@
+package ledger
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"strings"
+	"time"
+)
+
+// Audience is whom an event is for.
+type Audience string
+
+// The audiences.
+const (
+	AudienceMerchant Audience = "merchant"
+	AudienceCustomer Audience = "customer"
+)
+
+// EventKind is what the merchant or the customer is told.
+type EventKind string
+
+// The kinds of events.
+const (
+	EventOrderPaid              EventKind = "order.paid"
+	EventOrderPartiallyCanceled EventKind = "order.partially_canceled"
+	EventOrderCanceled          EventKind = "order.canceled"
+	EventOrderReopened          EventKind = "order.reopened" // a deposit fell back
+	EventPaymentFailed          EventKind = "payment.failed"
+	EventPaymentSurplus         EventKind = "payment.surplus" // money for an order already paid
+)
+
+// EventKinds lists every kind of event.
+func EventKinds() []EventKind {
+	return []EventKind{
+		EventOrderPaid, EventOrderPartiallyCanceled, EventOrderCanceled, EventOrderReopened, EventPaymentFailed, EventPaymentSurplus,
+	}
+}
+
+// Announcement is one thing to tell, written in the transaction that made it true. Its id follows from the
+// fact, so that whoever receives it twice can tell.
+type Announcement struct {
+	ID         string
+	Kind       EventKind
+	Audience   Audience
+	OrderID    string
+	PaymentKey string
+	Facts      map[string]any
+	At         time.Time
+}
+
+func announcement(kind EventKind, to Audience, p Payment, reference string, facts map[string]any, at time.Time) Announcement {
+	sum := sha256.Sum256([]byte(strings.Join([]string{string(kind), string(to), p.Key, reference}, "\x00")))
+	id := "evt_" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16]))
+	return Announcement{ID: id, Kind: kind, Audience: to, OrderID: p.OrderID, PaymentKey: p.Key, Facts: facts, At: at}
+}
+
+// tell works out who must hear of the effects.
+func (e *effects) tell() {
+	p := e.after
+	if c := e.decision.Capture; c != nil {
+		kind := EventOrderPaid
+		if p.Surplus {
+			kind = EventPaymentSurplus
+		}
+		e.announce(kind, AudienceMerchant, captureReference(p.Key, c.Number), c.Amount, c.CapturedAt, nil)
+	}
+	if r := e.decision.Reversed; r != nil {
+		e.announce(EventOrderReopened, AudienceMerchant, captureReference(p.Key, r.Number), r.Amount, r.ReversedAt, nil)
+	}
+	left := p.Captured()
+	for _, c := range p.Cancels {
+		left.Minor -= c.Amount.Minor
+		if !e.isNew(c) {
+			continue
+		}
+		kind := EventOrderPartiallyCanceled
+		if left.IsZero() {
+			kind = EventOrderCanceled
+		}
+		extra := map[string]any{"transaction_key": c.TransactionKey, "balance": left.Decimal()}
+		e.announce(kind, AudienceMerchant, c.TransactionKey, c.Amount, c.CanceledAt, extra)
+		if c.Amount.Positive() {
+			e.announce(kind, AudienceCustomer, c.TransactionKey, c.Amount, c.CanceledAt, extra)
+		}
+	}
+	if p.Status == StatusFailed && e.before.Status != StatusFailed {
+		e.announce(EventPaymentFailed, AudienceMerchant, "failed", p.Amount, p.UpdatedAt, map[string]any{"code": p.Reason})
+	}
+}
+
+func (e *effects) isNew(c Cancel) bool { return !e.before.HasCancel(c.TransactionKey) }
+
+func (e *effects) announce(kind EventKind, to Audience, reference string, amount Money, at time.Time, extra map[string]any) {
+	facts := map[string]any{
+		"order_id": e.after.OrderID, "payment_key": e.after.Key, "amount": amount.Decimal(),
+		"currency": amount.Currency, "occurred_at": at.UTC(),
+	}
+	for k, v := range extra {
+		facts[k] = v
+	}
+	if to == AudienceCustomer {
+		delete(facts, "payment_key")
+		facts["customer_id"] = e.order.CustomerID
+	}
+	e.announcements = append(e.announcements, announcement(kind, to, e.after, reference, facts, at))
+}

@@ -1,0 +1,185 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// ErrNotFound reports a payment key, order or customer that is not in our books.
+var ErrNotFound = errors.New("not in the books")
+
+// Notifier hands announcements to whoever delivers them, inside the transaction that made them true.
+type Notifier interface {
+	Notify(ctx context.Context, tx pgx.Tx, announcements []Announcement) error
+}
+
+// Config is what a Ledger needs.
+type Config struct {
+	Notify  Notifier
+	Metrics *Metrics
+	Now     func() time.Time
+}
+
+func (c Config) validate() error {
+	switch {
+	case c.Notify == nil:
+		return errors.New("ledger: Notify is required")
+	case c.Metrics == nil:
+		return errors.New("ledger: Metrics is required")
+	case c.Now == nil:
+		return errors.New("ledger: Now is required")
+	}
+	return nil
+}
+
+// Ledger writes the books. It holds no connection: every writer takes the caller's transaction and never
+// commits it.
+type Ledger struct {
+	notify  Notifier
+	metrics *Metrics
+	now     func() time.Time
+}
+
+// New makes a Ledger.
+func New(cfg Config) (*Ledger, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	return &Ledger{notify: cfg.Notify, metrics: cfg.Metrics, now: cfg.Now}, nil
+}
+
+// Outcome says what an observation did to the books. None of them is an error.
+type Outcome string
+
+// The outcomes of Record.
+const (
+	OutcomeApplied   Outcome = "applied"   // status or money changed
+	OutcomeUnchanged Outcome = "unchanged" // the books already say so, or the evidence is older or weaker
+	OutcomePending   Outcome = "pending"   // unchanged so far: the gateway is still working on it
+	OutcomeConflict  Outcome = "conflict"  // the gateway contradicts the books: a mismatch is open, nothing else changed
+)
+
+// Outcomes lists every outcome.
+func Outcomes() []Outcome {
+	return []Outcome{OutcomeApplied, OutcomeUnchanged, OutcomePending, OutcomeConflict}
+}
+
+// Recorded is what Record did. Replies are made from After, never from the gateway's answer.
+type Recorded struct {
+	Outcome Outcome
+	Before  Payment
+	After   Payment
+	Order   Order
+	Applied []Cancel // cancels that this call added
+	Open    []ObservedCancel
+	Detail  string // of a conflict
+}
+
+// Record is the only way an observation changes a payment: it locks the order and the payment, reads them
+// again, decides, writes everything the decision means in the caller's transaction, and closes the work that
+// it settles. Three round trips, four when there is something to announce.
+//
+// A payment key never seen is put in the books when the observation names an order of ours; otherwise
+// ErrNotFound. The same observation any number of times, in any order with others, ends in the same books.
+func (l *Ledger) Record(ctx context.Context, tx pgx.Tx, o Observation) (Recorded, error) {
+	now := l.now()
+	row, err := lock(ctx, tx, o.PaymentKey)
+	if errors.Is(err, ErrNotFound) {
+		row, err = l.adopt(ctx, tx, o, now)
+	}
+	if err != nil {
+		return Recorded{}, fmt.Errorf("record %s of payment %s: %w", o.Evidence, o.PaymentKey, err)
+	}
+	before := row.payment()
+	decision := Decide(before, o)
+	e := workOut(before, row.order(), row.holder(), o, decision, now)
+	if err := l.write(ctx, tx, e, o, now); err != nil {
+		return Recorded{}, fmt.Errorf("record %s of payment %s: %w", o.Evidence, o.PaymentKey, err)
+	}
+	recorded := Recorded{
+		Outcome: e.outcome(), Before: before, After: e.after, Order: e.order, Applied: e.cancels, Open: decision.Open,
+	}
+	if decision.Conflict() && len(e.findings) > 0 {
+		recorded.Detail = e.findings[len(e.findings)-1].Detail
+	}
+	l.metrics.recorded(o.Channel, recorded.Outcome)
+	return recorded, nil
+}
+
+func (e effects) outcome() Outcome {
+	switch {
+	case e.decision.Conflict():
+		return OutcomeConflict
+	case e.decision.Changed():
+		return OutcomeApplied
+	case len(e.decision.Open) > 0 || !e.after.WaitingSeenAt.IsZero() || e.after.Status.Undecided():
+		return OutcomePending
+	}
+	return OutcomeUnchanged
+}
+
+// lock takes the order's row first and the payment's second, then reads both in a statement of its own: a
+// statement that waited for a lock still sees the rows around it as they were before.
+func lock(ctx context.Context, tx pgx.Tx, paymentKey string) (paymentRow, error) {
+	b := &pgx.Batch{}
+	args := pgx.StrictNamedArgs{"payment_key": paymentKey}
+	b.Queue(`
+		SELECT o.order_id
+		FROM orders o
+		WHERE o.order_id = (SELECT p.order_id FROM payments p WHERE p.payment_key = @payment_key)
+		FOR UPDATE`, args)
+	b.Queue(`SELECT p.payment_key FROM payments p WHERE p.payment_key = @payment_key FOR UPDATE`, args)
+	b.Queue(paymentColumns, args)
+	results := tx.SendBatch(ctx, b)
+	defer results.Close()
+	for range 2 {
+		if _, err := results.Exec(); err != nil {
+			return paymentRow{}, fmt.Errorf("lock: %w", err)
+		}
+	}
+	rows, err := results.Query()
+	if err != nil {
+		return paymentRow{}, fmt.Errorf("read: %w", err)
+	}
+	row, err := collectPayment(rows)
+	if err != nil {
+		return paymentRow{}, err
+	}
+	return row, results.Close()
+}
+
+func collectPayment(rows pgx.Rows) (paymentRow, error) {
+	row, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[paymentRow])
+	if errors.Is(err, pgx.ErrNoRows) {
+		return paymentRow{}, ErrNotFound
+	}
+	return row, err
+}
+
+// adopt puts a payment key in the books that the gateway named for an order of ours: a listed payment whose
+// confirm never reached us, or an answer by order id that is about another key than asked.
+func (l *Ledger) adopt(ctx context.Context, tx pgx.Tx, o Observation, now time.Time) (paymentRow, error) {
+	if !o.Evidence.HasObject() {
+		return paymentRow{}, ErrNotFound
+	}
+	order, err := lockOrder(ctx, tx, o.OrderID)
+	if err != nil {
+		return paymentRow{}, err
+	}
+	_, err = tx.Exec(ctx, `
+		INSERT INTO payments (payment_key, order_id, merchant_id, status, currency, amount, created_at, updated_at)
+		VALUES (@payment_key, @order_id, '', 'ready', @currency, @amount, @now, @now)
+		ON CONFLICT (payment_key) DO NOTHING`,
+		pgx.StrictNamedArgs{
+			"payment_key": o.PaymentKey, "order_id": order.ID, "currency": order.Amount.Currency,
+			"amount": order.Amount.Minor, "now": now,
+		})
+	if err != nil {
+		return paymentRow{}, fmt.Errorf("adopt: %w", err)
+	}
+	return lock(ctx, tx, o.PaymentKey)
+}
