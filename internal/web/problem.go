@@ -136,6 +136,10 @@ func (p Problem) write(w http.ResponseWriter, instance string) {
 	if p.RetryAfter > 0 {
 		header.Set("Retry-After", strconv.FormatInt(wholeSeconds(p.RetryAfter), 10))
 	}
+	if p.Status == http.StatusRequestEntityTooLarge || p.Status == http.StatusRequestTimeout {
+		// Else the server reads on for the rest of the body before it sends this.
+		header.Set("Connection", "close")
+	}
 	w.WriteHeader(p.Status)
 	w.Write(encoded)
 }
