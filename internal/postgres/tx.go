@@ -54,6 +54,9 @@ func (t *transaction) Commit(ctx context.Context) error {
 		return nil
 	}
 
+	if err := t.cannotSend(ctx); err != nil {
+		return fmt.Errorf("commit was not sent: %w", err)
+	}
 	commit := "commit"
 	if t.options.CommitQuery != "" {
 		commit = t.options.CommitQuery
@@ -69,18 +72,29 @@ func (t *transaction) Commit(ctx context.Context) error {
 	return nil
 }
 
-// commitFailed tells a commit that the server refused, or that was never sent, from one whose outcome is not known.
-// An error of severity ERROR is a refusal; FATAL may come after the commit is already durable.
+// cannotSend says why a statement could not leave this program.
+//
+// It is asked before a COMMIT, because afterwards the driver does not know: when a connection breaks while the answer is
+// awaited, it may report "conn closed, safe to retry", as if nothing had been sent.
+func (t *transaction) cannotSend(ctx context.Context) error {
+	switch {
+	case t.conn.IsClosed():
+		return pgconn.ErrConnClosed
+	case t.conn.PgConn().IsBusy():
+		return errors.New("postgres: the rows of an earlier statement were not closed")
+	default:
+		return ctx.Err()
+	}
+}
+
+// commitFailed tells a commit that the server refused from one whose outcome is not known. An error of severity ERROR
+// is a refusal; FATAL may come after the commit is already durable; anything else is not an answer.
 func (t *transaction) commitFailed(err error) error {
+	t.closed = true
 	var refused *pgconn.PgError
 	if errors.As(err, &refused) && refused.SeverityUnlocalized == "ERROR" {
-		t.closed = t.conn.PgConn().TxStatus() == statusIdle
 		return fmt.Errorf("commit: %w", err)
 	}
-	if pgconn.SafeToRetry(err) {
-		return fmt.Errorf("commit was not sent: %w", err)
-	}
-	t.closed = true
 	return fmt.Errorf("%w: %w", ErrCommitUnknown, err)
 }
 

@@ -1,0 +1,955 @@
+-- PostgreSQL 15
+
+-- Name: public; Type: SCHEMA; Schema: -; Owner: -
+
+CREATE SCHEMA public;
+
+-- Name: SCHEMA public; Type: COMMENT; Schema: -; Owner: -
+
+COMMENT ON SCHEMA public IS 'standard public schema';
+
+-- Name: journal_entry_joins_its_own(); Type: FUNCTION; Schema: public; Owner: -
+
+CREATE FUNCTION public.journal_entry_joins_its_own() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF NOT EXISTS (SELECT 1 FROM journal_transactions t
+                   WHERE t.transaction_id = NEW.transaction_id AND t.written_by = pg_current_xact_id()) THEN
+        RAISE EXCEPTION 'journal transaction % was written earlier and takes no further entries', NEW.transaction_id
+            USING ERRCODE = 'integrity_constraint_violation', CONSTRAINT = 'journal_closed_transaction';
+    END IF;
+    RETURN NEW;
+END $$;
+
+-- Name: journal_is_append_only(); Type: FUNCTION; Schema: public; Owner: -
+
+CREATE FUNCTION public.journal_is_append_only() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    RAISE EXCEPTION 'the journal is append-only: % on % refused', TG_OP, TG_TABLE_NAME
+        USING ERRCODE = 'integrity_constraint_violation', CONSTRAINT = 'journal_append_only';
+END $$;
+
+-- Name: journal_sums_to_zero(); Type: FUNCTION; Schema: public; Owner: -
+
+CREATE FUNCTION public.journal_sums_to_zero() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    lines integer;
+    broken text;
+BEGIN
+    SELECT count(*) INTO lines FROM journal_entries e WHERE e.transaction_id = NEW.transaction_id;
+    SELECT string_agg(s.currency || ' ' || s.total, ', ') INTO broken
+    FROM (SELECT e.currency, sum(e.amount) AS total FROM journal_entries e
+          WHERE e.transaction_id = NEW.transaction_id GROUP BY e.currency) s
+    WHERE s.total <> 0;
+    IF lines < 2 OR broken IS NOT NULL THEN
+        RAISE EXCEPTION 'journal transaction % does not balance: % lines, %', NEW.transaction_id, lines, coalesce(broken, 'nothing over')
+            USING ERRCODE = 'integrity_constraint_violation', CONSTRAINT = 'journal_sums_to_zero';
+    END IF;
+    RETURN NULL;
+END $$;
+
+-- Name: audit_runs; Type: TABLE; Schema: public; Owner: -
+
+CREATE TABLE public.audit_runs (
+    run_id bigint NOT NULL,
+    scope text NOT NULL,
+    day date,
+    started_at timestamp with time zone NOT NULL,
+    ended_at timestamp with time zone NOT NULL,
+    as_of timestamp with time zone NOT NULL,
+    verdict text NOT NULL,
+    statement jsonb NOT NULL,
+    CONSTRAINT audit_runs_day_scope CHECK (((scope = 'day'::text) = (day IS NOT NULL))),
+    CONSTRAINT audit_runs_scope_known CHECK ((scope = ANY (ARRAY['recent'::text, 'day'::text, 'all'::text]))),
+    CONSTRAINT audit_runs_verdict_known CHECK ((verdict = ANY (ARRAY['reconciled'::text, 'reconciled_with_pending'::text, 'breaks'::text, 'incomplete'::text, 'error'::text])))
+);
+
+-- Name: TABLE audit_runs; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON TABLE public.audit_runs IS 'Every audit, passing ones too, with the statement that says what it looked at.';
+
+-- Name: COLUMN audit_runs.as_of; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.audit_runs.as_of IS 'The list was read completely up to here.';
+
+-- Name: audit_runs_run_id_seq; Type: SEQUENCE; Schema: public; Owner: -
+
+ALTER TABLE public.audit_runs ALTER COLUMN run_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.audit_runs_run_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+-- Name: caller_requests; Type: TABLE; Schema: public; Owner: -
+
+CREATE TABLE public.caller_requests (
+    scope text NOT NULL,
+    key text NOT NULL,
+    request_hash bytea NOT NULL,
+    lease_until timestamp with time zone,
+    status integer,
+    reply jsonb,
+    created_at timestamp with time zone NOT NULL,
+    CONSTRAINT caller_requests_final_or_leased CHECK (((status IS NULL) <> (lease_until IS NULL))),
+    CONSTRAINT caller_requests_key_bounded CHECK (((length(key) >= 1) AND (length(key) <= 255)))
+);
+
+-- Name: TABLE caller_requests; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON TABLE public.caller_requests IS 'Idempotency of our own callers: only final replies are stored; the in-flight mark is a lease.';
+
+-- Name: cancel_requests; Type: TABLE; Schema: public; Owner: -
+
+CREATE TABLE public.cancel_requests (
+    request_id text NOT NULL,
+    payment_key text NOT NULL,
+    status text NOT NULL,
+    currency text NOT NULL,
+    amount bigint NOT NULL,
+    all_left boolean NOT NULL,
+    refundable bigint NOT NULL,
+    reason text NOT NULL,
+    refund_account jsonb,
+    generation integer DEFAULT 1 NOT NULL,
+    attempts integer DEFAULT 0 NOT NULL,
+    transaction_key text,
+    answer text DEFAULT ''::text NOT NULL,
+    requested_by text NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    key_first_used_at timestamp with time zone,
+    updated_at timestamp with time zone NOT NULL,
+    CONSTRAINT cancel_requests_amount_not_negative CHECK ((amount >= 0)),
+    CONSTRAINT cancel_requests_answer_bounded CHECK ((length(answer) <= 600)),
+    CONSTRAINT cancel_requests_reason_bounded CHECK (((length(reason) >= 1) AND (length(reason) <= 200))),
+    CONSTRAINT cancel_requests_status_known CHECK ((status = ANY (ARRAY['sending'::text, 'unknown'::text, 'in_progress'::text, 'done'::text, 'refused'::text]))),
+    CONSTRAINT cancel_requests_within_refundable CHECK ((refundable >= amount))
+);
+
+-- Name: TABLE cancel_requests; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON TABLE public.cancel_requests IS 'Cancels that we ask of the gateway; amounts in flight are reserved against the balance.';
+
+-- Name: COLUMN cancel_requests.amount; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.cancel_requests.amount IS 'Zero only for the void of an unpaid virtual account.';
+
+-- Name: COLUMN cancel_requests.refundable; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.cancel_requests.refundable IS 'The balance sent along: the gateway refuses when it is another.';
+
+-- Name: COLUMN cancel_requests.refund_account; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.cancel_requests.refund_account IS 'Where a paid virtual account is refunded to; cleared when the request ends.';
+
+-- Name: COLUMN cancel_requests.transaction_key; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.cancel_requests.transaction_key IS 'The cancel that the gateway answered with.';
+
+-- Name: cancels; Type: TABLE; Schema: public; Owner: -
+
+CREATE TABLE public.cancels (
+    transaction_key text NOT NULL,
+    payment_key text NOT NULL,
+    order_id text NOT NULL,
+    currency text NOT NULL,
+    amount bigint NOT NULL,
+    tax_free bigint,
+    tax_exempt bigint,
+    reason text DEFAULT ''::text NOT NULL,
+    canceled_at timestamp with time zone NOT NULL,
+    channel text NOT NULL,
+    recorded_at timestamp with time zone NOT NULL,
+    credits_revoked bigint DEFAULT 0 NOT NULL,
+    CONSTRAINT cancels_amount_not_negative CHECK ((amount >= 0)),
+    CONSTRAINT cancels_credits_not_negative CHECK ((credits_revoked >= 0)),
+    CONSTRAINT cancels_reason_bounded CHECK ((length(reason) <= 200))
+);
+
+-- Name: TABLE cancels; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON TABLE public.cancels IS 'One row per cancel that the gateway finished, keyed by its own transaction key (I1).';
+
+-- Name: COLUMN cancels.amount; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.cancels.amount IS 'Zero only for the void of an unpaid virtual account: counted on both sides, moving nothing.';
+
+-- Name: COLUMN cancels.channel; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.cancels.channel IS 'How we came to know: webhook, cancel, sweep, last_chance, …';
+
+-- Name: captures; Type: TABLE; Schema: public; Owner: -
+
+CREATE TABLE public.captures (
+    payment_key text NOT NULL,
+    number integer NOT NULL,
+    transaction_key text,
+    currency text NOT NULL,
+    amount bigint NOT NULL,
+    captured_at timestamp with time zone NOT NULL,
+    channel text NOT NULL,
+    recorded_at timestamp with time zone NOT NULL,
+    reversed_at timestamp with time zone,
+    CONSTRAINT captures_amount_positive CHECK ((amount > 0)),
+    CONSTRAINT captures_number_positive CHECK ((number >= 1))
+);
+
+-- Name: TABLE captures; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON TABLE public.captures IS 'Money taken. A payment has several only when a deposit fell back and came again.';
+
+-- Name: COLUMN captures.transaction_key; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.captures.transaction_key IS 'NULL until the gateway names it: a payment object with cancels no longer shows it.';
+
+-- Name: credit_accounts; Type: TABLE; Schema: public; Owner: -
+
+CREATE TABLE public.credit_accounts (
+    customer_id text NOT NULL,
+    granted bigint DEFAULT 0 NOT NULL,
+    revoked bigint DEFAULT 0 NOT NULL,
+    spent bigint DEFAULT 0 NOT NULL,
+    balance bigint GENERATED ALWAYS AS (((granted - revoked) - spent)) STORED,
+    updated_at timestamp with time zone NOT NULL,
+    CONSTRAINT credits_granted_not_negative CHECK ((granted >= 0)),
+    CONSTRAINT credits_revoked_not_negative CHECK ((revoked >= 0)),
+    CONSTRAINT credits_spent_not_negative CHECK ((spent >= 0))
+);
+
+-- Name: TABLE credit_accounts; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON TABLE public.credit_accounts IS 'Running sums of the journal''s credit entries per customer (I8). A balance may fall below zero by a revoke, never by a spend.';
+
+-- Name: credit_spends; Type: TABLE; Schema: public; Owner: -
+
+CREATE TABLE public.credit_spends (
+    spend_id text NOT NULL,
+    customer_id text NOT NULL,
+    amount bigint NOT NULL,
+    spent_at timestamp with time zone NOT NULL,
+    CONSTRAINT credit_spends_positive CHECK ((amount > 0))
+);
+
+-- Name: TABLE credit_spends; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON TABLE public.credit_spends IS 'One row per spend; the id makes the call idempotent.';
+
+-- Name: deliveries; Type: TABLE; Schema: public; Owner: -
+
+CREATE TABLE public.deliveries (
+    delivery_id bigint NOT NULL,
+    received_at timestamp with time zone NOT NULL,
+    transmission_id text,
+    retried_count integer,
+    sent_at timestamp with time zone,
+    source text NOT NULL,
+    event_type text DEFAULT ''::text NOT NULL,
+    word text DEFAULT ''::text NOT NULL,
+    payment_key text,
+    order_id text,
+    body jsonb,
+    body_hash bytea NOT NULL,
+    body_bytes integer NOT NULL,
+    outcome text NOT NULL,
+    reason text DEFAULT ''::text NOT NULL,
+    status integer,
+    answered_at timestamp with time zone,
+    query_ms integer,
+    reaped boolean DEFAULT false NOT NULL,
+    CONSTRAINT deliveries_outcome_known CHECK ((outcome = ANY (ARRAY['received'::text, 'applied_full'::text, 'applied_partial'::text, 'duplicate_skipped'::text, 'payment_not_found'::text, 'query_failed'::text, 'state_mismatch'::text, 'apply_failed'::text, 'db_failed'::text, 'event_ignored'::text, 'status_ignored'::text, 'signature_rejected'::text, 'body_unparsable'::text])))
+);
+
+-- Name: TABLE deliveries; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON TABLE public.deliveries IS 'Every admitted webhook delivery: one row, one outcome (I10). Never an input to the books.';
+
+-- Name: COLUMN deliveries.body; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.deliveries.body IS 'Masked; NULL for payments never seen and for unreadable bodies.';
+
+-- Name: COLUMN deliveries.body_hash; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.deliveries.body_hash IS 'SHA-256 of the raw bytes.';
+
+-- Name: COLUMN deliveries.outcome; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.deliveries.outcome IS 'received is not an outcome: it is what a crash leaves and the reaper closes.';
+
+-- Name: COLUMN deliveries.reaped; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.deliveries.reaped IS 'Closed by the reaper after a crash.';
+
+-- Name: deliveries_delivery_id_seq; Type: SEQUENCE; Schema: public; Owner: -
+
+ALTER TABLE public.deliveries ALTER COLUMN delivery_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.deliveries_delivery_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+-- Name: events; Type: TABLE; Schema: public; Owner: -
+
+CREATE TABLE public.events (
+    event_id text NOT NULL,
+    kind text NOT NULL,
+    audience text NOT NULL,
+    order_id text NOT NULL,
+    payment_key text NOT NULL,
+    facts jsonb NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    attempts integer DEFAULT 0 NOT NULL,
+    last_answer text DEFAULT ''::text NOT NULL,
+    delivered_at timestamp with time zone,
+    dead_at timestamp with time zone,
+    CONSTRAINT events_audience_known CHECK ((audience = ANY (ARRAY['merchant'::text, 'customer'::text]))),
+    CONSTRAINT events_kind_known CHECK ((kind = ANY (ARRAY['order.paid'::text, 'order.partially_canceled'::text, 'order.canceled'::text, 'order.reopened'::text, 'payment.failed'::text, 'payment.surplus'::text])))
+);
+
+-- Name: TABLE events; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON TABLE public.events IS 'What the merchant and the customer must be told, written with the fact; a job delivers each at least once.';
+
+-- Name: COLUMN events.dead_at; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.events.dead_at IS 'Given up after days of attempts; stays listed until somebody sends it again.';
+
+-- Name: journal_entries; Type: TABLE; Schema: public; Owner: -
+
+CREATE TABLE public.journal_entries (
+    transaction_id bigint NOT NULL,
+    line integer NOT NULL,
+    account text NOT NULL,
+    currency text NOT NULL,
+    amount bigint NOT NULL,
+    CONSTRAINT journal_account_known CHECK ((account = ANY (ARRAY['gateway_receivable'::text, 'sales'::text, 'refunds'::text, 'suspense'::text, 'credits_issued'::text, 'customer_credits'::text, 'credits_used'::text]))),
+    CONSTRAINT journal_amount_not_zero CHECK ((amount <> 0)),
+    CONSTRAINT journal_currency_known CHECK ((currency = ANY (ARRAY['KRW'::text, 'USD'::text, 'JPY'::text, 'CREDIT'::text]))),
+    CONSTRAINT journal_line_positive CHECK ((line >= 1))
+);
+
+-- Name: TABLE journal_entries; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON TABLE public.journal_entries IS 'Debits positive, credits negative; each transaction sums to zero per currency (I3).';
+
+-- Name: journal_transactions; Type: TABLE; Schema: public; Owner: -
+
+CREATE TABLE public.journal_transactions (
+    transaction_id bigint NOT NULL,
+    kind text NOT NULL,
+    reference text NOT NULL,
+    payment_key text,
+    order_id text,
+    customer_id text,
+    occurred_at timestamp with time zone NOT NULL,
+    recorded_at timestamp with time zone NOT NULL,
+    written_by xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    CONSTRAINT journal_kind_known CHECK ((kind = ANY (ARRAY['capture'::text, 'cancel'::text, 'deposit_reversal'::text, 'credit_grant'::text, 'credit_spend'::text, 'credit_revoke'::text])))
+);
+
+-- Name: TABLE journal_transactions; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON TABLE public.journal_transactions IS 'Double-entry journal: one row per fact, never changed or deleted (I3).';
+
+-- Name: COLUMN journal_transactions.reference; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.journal_transactions.reference IS 'What the fact is known by: a transaction key, a payment and capture number, a spend id.';
+
+-- Name: COLUMN journal_transactions.written_by; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.journal_transactions.written_by IS 'The database transaction that wrote it; entries may only be added by the same one.';
+
+-- Name: journal_transactions_transaction_id_seq; Type: SEQUENCE; Schema: public; Owner: -
+
+ALTER TABLE public.journal_transactions ALTER COLUMN transaction_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.journal_transactions_transaction_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+-- Name: list_runs; Type: TABLE; Schema: public; Owner: -
+
+CREATE TABLE public.list_runs (
+    run_id bigint NOT NULL,
+    reason text NOT NULL,
+    window_from timestamp with time zone NOT NULL,
+    window_to timestamp with time zone NOT NULL,
+    started_at timestamp with time zone NOT NULL,
+    ended_at timestamp with time zone,
+    pages integer DEFAULT 0 NOT NULL,
+    rows integer DEFAULT 0 NOT NULL,
+    fresh integer DEFAULT 0 NOT NULL,
+    quarantined integer DEFAULT 0 NOT NULL,
+    cursor text DEFAULT ''::text NOT NULL,
+    result text NOT NULL,
+    error text DEFAULT ''::text NOT NULL,
+    CONSTRAINT list_runs_reason_known CHECK ((reason = ANY (ARRAY['poll'::text, 'reread'::text, 'backfill'::text]))),
+    CONSTRAINT list_runs_result_known CHECK ((result = ANY (ARRAY['running'::text, 'complete'::text, 'failed'::text])))
+);
+
+-- Name: TABLE list_runs; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON TABLE public.list_runs IS 'Every read of the gateway''s list: what window, how many pages and rows, and how it ended.';
+
+-- Name: list_runs_run_id_seq; Type: SEQUENCE; Schema: public; Owner: -
+
+ALTER TABLE public.list_runs ALTER COLUMN run_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.list_runs_run_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+-- Name: mirror; Type: TABLE; Schema: public; Owner: -
+
+CREATE TABLE public.mirror (
+    transaction_key text NOT NULL,
+    payment_key text NOT NULL,
+    order_id text NOT NULL,
+    merchant_id text DEFAULT ''::text NOT NULL,
+    kind text NOT NULL,
+    word text NOT NULL,
+    currency text NOT NULL,
+    amount bigint NOT NULL,
+    negative boolean NOT NULL,
+    at timestamp with time zone NOT NULL,
+    day date NOT NULL,
+    is_foreign boolean DEFAULT false NOT NULL,
+    first_seen_at timestamp with time zone NOT NULL,
+    last_seen_at timestamp with time zone NOT NULL,
+    first_run bigint NOT NULL,
+    CONSTRAINT mirror_amount_not_negative CHECK ((amount >= 0)),
+    CONSTRAINT mirror_kind_known CHECK ((kind = ANY (ARRAY['capture'::text, 'cancel'::text, 'none'::text, 'unrecognized'::text])))
+);
+
+-- Name: TABLE mirror; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON TABLE public.mirror IS 'The gateway''s own list of transactions, as read. Cancels in it are the set G of the identity.';
+
+-- Name: COLUMN mirror.amount; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.mirror.amount IS 'Absolute amount, minor units: the sign of cancel rows is not documented.';
+
+-- Name: COLUMN mirror.day; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.mirror.day IS 'Korean business day of the row.';
+
+-- Name: COLUMN mirror.is_foreign; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.mirror.is_foreign IS 'Belongs to another system on the same merchant id, by configuration; counted, never a mismatch.';
+
+-- Name: mismatches; Type: TABLE; Schema: public; Owner: -
+
+CREATE TABLE public.mismatches (
+    mismatch_id bigint NOT NULL,
+    kind text NOT NULL,
+    fingerprint text NOT NULL,
+    status text DEFAULT 'open'::text NOT NULL,
+    payment_key text,
+    order_id text,
+    transaction_key text,
+    currency text,
+    amount bigint,
+    detail text NOT NULL,
+    gateway jsonb,
+    books jsonb,
+    opened_at timestamp with time zone NOT NULL,
+    last_seen_at timestamp with time zone NOT NULL,
+    times_seen integer DEFAULT 1 NOT NULL,
+    resolved_at timestamp with time zone,
+    resolved_as text,
+    note text DEFAULT ''::text NOT NULL,
+    CONSTRAINT mismatches_acceptance_needs_note CHECK (((resolved_as IS DISTINCT FROM 'accepted'::text) OR (note <> ''::text))),
+    CONSTRAINT mismatches_kind_known CHECK ((kind = ANY (ARRAY['cancel_missing_here'::text, 'cancel_missing_there'::text, 'amount_differs'::text, 'currency_differs'::text, 'order_differs'::text, 'merchant_differs'::text, 'payment_without_order'::text, 'order_without_payment'::text, 'order_paid_twice'::text, 'paid_after_expiry'::text, 'stale_unknown'::text, 'credits_already_spent'::text, 'history_changed'::text, 'quarantined'::text, 'unrecognized_status'::text]))),
+    CONSTRAINT mismatches_resolution_is_whole CHECK (((status = 'resolved'::text) = ((resolved_at IS NOT NULL) AND (resolved_as IS NOT NULL)))),
+    CONSTRAINT mismatches_resolution_known CHECK ((resolved_as = ANY (ARRAY['auto'::text, 'fixed'::text, 'accepted'::text]))),
+    CONSTRAINT mismatches_status_known CHECK ((status = ANY (ARRAY['open'::text, 'acknowledged'::text, 'resolved'::text])))
+);
+
+-- Name: TABLE mismatches; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON TABLE public.mismatches IS 'What is wrong between the gateway''s books and ours, with the money at risk.';
+
+-- Name: COLUMN mismatches.amount; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.mismatches.amount IS 'Money at risk, minor units.';
+
+-- Name: mismatches_mismatch_id_seq; Type: SEQUENCE; Schema: public; Owner: -
+
+ALTER TABLE public.mismatches ALTER COLUMN mismatch_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.mismatches_mismatch_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+-- Name: orders; Type: TABLE; Schema: public; Owner: -
+
+CREATE TABLE public.orders (
+    order_id text NOT NULL,
+    status text DEFAULT 'pending'::text NOT NULL,
+    currency text NOT NULL,
+    amount bigint NOT NULL,
+    customer_id text,
+    name text DEFAULT ''::text NOT NULL,
+    credits bigint DEFAULT 0 NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    expires_at timestamp with time zone NOT NULL,
+    CONSTRAINT orders_amount_positive CHECK ((amount > 0)),
+    CONSTRAINT orders_credits_need_customer CHECK (((credits = 0) OR (customer_id IS NOT NULL))),
+    CONSTRAINT orders_credits_not_negative CHECK ((credits >= 0)),
+    CONSTRAINT orders_currency_known CHECK ((currency = ANY (ARRAY['KRW'::text, 'USD'::text, 'JPY'::text]))),
+    CONSTRAINT orders_customer_bounded CHECK (((length(customer_id) >= 1) AND (length(customer_id) <= 128))),
+    CONSTRAINT orders_id_form CHECK ((order_id ~ '^[A-Za-z0-9_=-]{6,64}$'::text)),
+    CONSTRAINT orders_name_bounded CHECK ((length(name) <= 100)),
+    CONSTRAINT orders_status_known CHECK ((status = ANY (ARRAY['pending'::text, 'paid'::text, 'partially_canceled'::text, 'canceled'::text, 'expired'::text])))
+);
+
+-- Name: TABLE orders; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON TABLE public.orders IS 'What buyers owe. The amount comes from the merchant''s server and from nowhere else.';
+
+-- Name: COLUMN orders.credits; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.orders.credits IS 'Credits granted to the customer when the order is paid.';
+
+-- Name: COLUMN orders.expires_at; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.orders.expires_at IS 'Without a live payment by then the order expires.';
+
+-- Name: payments; Type: TABLE; Schema: public; Owner: -
+
+CREATE TABLE public.payments (
+    payment_key text NOT NULL,
+    order_id text NOT NULL,
+    merchant_id text DEFAULT ''::text NOT NULL,
+    status text NOT NULL,
+    currency text NOT NULL,
+    amount bigint NOT NULL,
+    captured bigint DEFAULT 0 NOT NULL,
+    canceled bigint DEFAULT 0 NOT NULL,
+    surplus boolean DEFAULT false NOT NULL,
+    attempt integer DEFAULT 0 NOT NULL,
+    generation integer DEFAULT 1 NOT NULL,
+    key_first_used_at timestamp with time zone,
+    intended_at timestamp with time zone,
+    undecided_since timestamp with time zone,
+    waiting_seen_at timestamp with time zone,
+    virtual_account boolean DEFAULT false NOT NULL,
+    secret_digest bytea,
+    reason text DEFAULT ''::text NOT NULL,
+    method text DEFAULT ''::text NOT NULL,
+    credits_granted bigint DEFAULT 0 NOT NULL,
+    credits_revoked bigint DEFAULT 0 NOT NULL,
+    supplied bigint,
+    vat bigint,
+    tax_free bigint,
+    tax_exempt bigint,
+    created_at timestamp with time zone NOT NULL,
+    updated_at timestamp with time zone NOT NULL,
+    CONSTRAINT payments_amount_positive CHECK ((amount > 0)),
+    CONSTRAINT payments_attempt_not_negative CHECK ((attempt >= 0)),
+    CONSTRAINT payments_canceled_within_captured CHECK (((canceled >= 0) AND (canceled <= captured))),
+    CONSTRAINT payments_captured_within_amount CHECK (((captured = 0) OR (captured = amount))),
+    CONSTRAINT payments_confirming_was_intended CHECK (((status <> 'confirming'::text) OR ((attempt >= 1) AND (intended_at IS NOT NULL)))),
+    CONSTRAINT payments_credits_bounded CHECK (((credits_revoked >= 0) AND (credits_revoked <= credits_granted))),
+    CONSTRAINT payments_currency_known CHECK ((currency = ANY (ARRAY['KRW'::text, 'USD'::text, 'JPY'::text]))),
+    CONSTRAINT payments_generation_positive CHECK ((generation >= 1)),
+    CONSTRAINT payments_key_form CHECK ((payment_key ~ '^[A-Za-z0-9_=-]{1,200}$'::text)),
+    CONSTRAINT payments_method_bounded CHECK ((length(method) <= 100)),
+    CONSTRAINT payments_reason_bounded CHECK ((length(reason) <= 200)),
+    CONSTRAINT payments_status_follows_money CHECK (
+CASE status
+    WHEN 'done'::text THEN ((captured > 0) AND (canceled = 0))
+    WHEN 'partially_canceled'::text THEN ((canceled > 0) AND (canceled < captured))
+    WHEN 'canceled'::text THEN (canceled = captured)
+    ELSE ((captured = 0) AND (canceled = 0))
+END),
+    CONSTRAINT payments_status_known CHECK ((status = ANY (ARRAY['ready'::text, 'confirming'::text, 'unknown'::text, 'failed'::text, 'waiting_for_deposit'::text, 'done'::text, 'partially_canceled'::text, 'canceled'::text]))),
+    CONSTRAINT payments_undecided_is_dated CHECK (((status = ANY (ARRAY['confirming'::text, 'unknown'::text])) = (undecided_since IS NOT NULL)))
+);
+
+-- Name: TABLE payments; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON TABLE public.payments IS 'One row per payment key. Only ledger.Record and ledger.Intend write it.';
+
+-- Name: COLUMN payments.amount; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.payments.amount IS 'What was to be captured: the order''s amount, minor units.';
+
+-- Name: COLUMN payments.captured; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.payments.captured IS 'Money taken and not fallen back (I2).';
+
+-- Name: COLUMN payments.surplus; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.payments.surplus IS 'Money that arrived for an order another payment holds; it waits in suspense and never touches the order.';
+
+-- Name: COLUMN payments.attempt; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.payments.attempt IS 'Counts confirm calls; compare-and-set on it makes one attempt own the row.';
+
+-- Name: COLUMN payments.generation; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.payments.generation IS 'Numbers the gateway idempotency key; a new one only after a definite answer.';
+
+-- Name: COLUMN payments.waiting_seen_at; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.payments.waiting_seen_at IS 'A paid virtual account was seen waiting once; a second sighting takes the deposit back.';
+
+-- Name: COLUMN payments.secret_digest; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.payments.secret_digest IS 'SHA-256 of the payment''s secret, to check deposit callbacks; the secret itself is not kept.';
+
+-- Name: COLUMN payments.supplied; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.payments.supplied IS 'The gateway''s own tax split of the balance, as last told.';
+
+-- Name: work; Type: TABLE; Schema: public; Owner: -
+
+CREATE TABLE public.work (
+    work_id bigint NOT NULL,
+    kind text NOT NULL,
+    payment_key text NOT NULL,
+    order_id text,
+    transaction_key text,
+    request_id text,
+    subject text GENERATED ALWAYS AS (
+CASE
+    WHEN (transaction_key IS NOT NULL) THEN ('cancel:'::text || transaction_key)
+    WHEN (request_id IS NOT NULL) THEN ('request:'::text || request_id)
+    ELSE kind
+END) STORED NOT NULL,
+    currency text,
+    amount bigint,
+    opened_at timestamp with time zone NOT NULL,
+    due_at timestamp with time zone NOT NULL,
+    deadline timestamp with time zone NOT NULL,
+    attempts integer DEFAULT 0 NOT NULL,
+    last_asked_at timestamp with time zone,
+    last_answer text DEFAULT ''::text NOT NULL,
+    notice_failed_at timestamp with time zone,
+    notice_attempt integer,
+    notice_next_at timestamp with time zone,
+    closed_at timestamp with time zone,
+    closed_as text,
+    CONSTRAINT work_closing_is_whole CHECK (((closed_at IS NULL) = (closed_as IS NULL))),
+    CONSTRAINT work_closing_known CHECK ((closed_as = ANY (ARRAY['settled'::text, 'refuted'::text, 'expired'::text, 'aborted'::text, 'adopted'::text]))),
+    CONSTRAINT work_kind_known CHECK ((kind = ANY (ARRAY['confirm_unknown'::text, 'cancel_claimed'::text, 'cancel_listed'::text, 'cancel_in_progress'::text, 'deposit_watch'::text, 'cancel_request'::text, 'parked'::text])))
+);
+
+-- Name: TABLE work; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON TABLE public.work IS 'Everything still owed an answer. Jobs only wake the sweeper; due times and deadlines live here.';
+
+-- Name: COLUMN work.subject; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.work.subject IS 'What is owed: one open row per payment and subject.';
+
+-- Name: COLUMN work.deadline; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.work.deadline IS 'For cancels the last chance: first failure + 3 d 19 h 1 min + 15 min.';
+
+-- Name: COLUMN work.notice_attempt; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.work.notice_attempt IS 'Redelivery n of 7 that failed last, as the sender counts; 0 is the first delivery.';
+
+-- Name: COLUMN work.notice_next_at; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.work.notice_next_at IS 'When the sender is expected again.';
+
+-- Name: work_work_id_seq; Type: SEQUENCE; Schema: public; Owner: -
+
+ALTER TABLE public.work ALTER COLUMN work_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.work_work_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+-- Name: audit_runs audit_runs_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.audit_runs
+    ADD CONSTRAINT audit_runs_pkey PRIMARY KEY (run_id);
+
+-- Name: caller_requests caller_requests_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.caller_requests
+    ADD CONSTRAINT caller_requests_pkey PRIMARY KEY (scope, key);
+
+-- Name: cancel_requests cancel_requests_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.cancel_requests
+    ADD CONSTRAINT cancel_requests_pkey PRIMARY KEY (request_id);
+
+-- Name: cancels cancels_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.cancels
+    ADD CONSTRAINT cancels_pkey PRIMARY KEY (transaction_key);
+
+-- Name: captures captures_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.captures
+    ADD CONSTRAINT captures_pkey PRIMARY KEY (payment_key, number);
+
+-- Name: credit_accounts credit_accounts_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.credit_accounts
+    ADD CONSTRAINT credit_accounts_pkey PRIMARY KEY (customer_id);
+
+-- Name: credit_spends credit_spends_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.credit_spends
+    ADD CONSTRAINT credit_spends_pkey PRIMARY KEY (spend_id);
+
+-- Name: deliveries deliveries_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.deliveries
+    ADD CONSTRAINT deliveries_pkey PRIMARY KEY (delivery_id);
+
+-- Name: events events_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.events
+    ADD CONSTRAINT events_pkey PRIMARY KEY (event_id);
+
+-- Name: journal_entries journal_entries_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.journal_entries
+    ADD CONSTRAINT journal_entries_pkey PRIMARY KEY (transaction_id, line);
+
+-- Name: journal_transactions journal_one_per_fact; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.journal_transactions
+    ADD CONSTRAINT journal_one_per_fact UNIQUE (kind, reference);
+
+-- Name: journal_transactions journal_transactions_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.journal_transactions
+    ADD CONSTRAINT journal_transactions_pkey PRIMARY KEY (transaction_id);
+
+-- Name: list_runs list_runs_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.list_runs
+    ADD CONSTRAINT list_runs_pkey PRIMARY KEY (run_id);
+
+-- Name: mirror mirror_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.mirror
+    ADD CONSTRAINT mirror_pkey PRIMARY KEY (transaction_key);
+
+-- Name: mismatches mismatches_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.mismatches
+    ADD CONSTRAINT mismatches_pkey PRIMARY KEY (mismatch_id);
+
+-- Name: orders orders_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.orders
+    ADD CONSTRAINT orders_pkey PRIMARY KEY (order_id);
+
+-- Name: payments payments_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.payments
+    ADD CONSTRAINT payments_pkey PRIMARY KEY (payment_key);
+
+-- Name: work work_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.work
+    ADD CONSTRAINT work_pkey PRIMARY KEY (work_id);
+
+-- Name: audit_runs_by_day; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX audit_runs_by_day ON public.audit_runs USING btree (day, started_at DESC) WHERE (day IS NOT NULL);
+
+-- Name: audit_runs_by_scope; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX audit_runs_by_scope ON public.audit_runs USING btree (scope, started_at DESC);
+
+-- Name: caller_requests_by_time; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX caller_requests_by_time ON public.caller_requests USING btree (created_at);
+
+-- Name: cancel_requests_in_flight; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX cancel_requests_in_flight ON public.cancel_requests USING btree (payment_key) WHERE (status = ANY (ARRAY['sending'::text, 'unknown'::text, 'in_progress'::text]));
+
+-- Name: cancels_by_time; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX cancels_by_time ON public.cancels USING btree (canceled_at);
+
+-- Name: cancels_of_payment; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX cancels_of_payment ON public.cancels USING btree (payment_key);
+
+-- Name: captures_one_per_transaction; Type: INDEX; Schema: public; Owner: -
+
+CREATE UNIQUE INDEX captures_one_per_transaction ON public.captures USING btree (transaction_key) WHERE (transaction_key IS NOT NULL);
+
+-- Name: captures_one_standing; Type: INDEX; Schema: public; Owner: -
+
+CREATE UNIQUE INDEX captures_one_standing ON public.captures USING btree (payment_key) WHERE (reversed_at IS NULL);
+
+-- Name: deliveries_by_time; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX deliveries_by_time ON public.deliveries USING btree (received_at);
+
+-- Name: deliveries_of_payment; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX deliveries_of_payment ON public.deliveries USING btree (payment_key, received_at) WHERE (payment_key IS NOT NULL);
+
+-- Name: deliveries_unfinished; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX deliveries_unfinished ON public.deliveries USING btree (received_at) WHERE (outcome = 'received'::text);
+
+-- Name: events_dead; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX events_dead ON public.events USING btree (dead_at) WHERE ((dead_at IS NOT NULL) AND (delivered_at IS NULL));
+
+-- Name: events_of_order; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX events_of_order ON public.events USING btree (order_id);
+
+-- Name: journal_of_customer; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX journal_of_customer ON public.journal_transactions USING btree (customer_id) WHERE (customer_id IS NOT NULL);
+
+-- Name: journal_of_payment; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX journal_of_payment ON public.journal_transactions USING btree (payment_key) WHERE (payment_key IS NOT NULL);
+
+-- Name: list_runs_complete; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX list_runs_complete ON public.list_runs USING btree (window_to DESC) WHERE (result = 'complete'::text);
+
+-- Name: mirror_by_day; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX mirror_by_day ON public.mirror USING btree (day, kind);
+
+-- Name: mirror_by_time; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX mirror_by_time ON public.mirror USING btree (at);
+
+-- Name: mirror_of_payment; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX mirror_of_payment ON public.mirror USING btree (payment_key);
+
+-- Name: mismatches_by_time; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX mismatches_by_time ON public.mismatches USING btree (opened_at);
+
+-- Name: mismatches_one_open; Type: INDEX; Schema: public; Owner: -
+
+CREATE UNIQUE INDEX mismatches_one_open ON public.mismatches USING btree (fingerprint) WHERE (status <> 'resolved'::text);
+
+-- Name: orders_expiring; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX orders_expiring ON public.orders USING btree (expires_at) WHERE (status = 'pending'::text);
+
+-- Name: payments_of_order; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX payments_of_order ON public.payments USING btree (order_id);
+
+-- Name: payments_one_live_per_order; Type: INDEX; Schema: public; Owner: -
+
+CREATE UNIQUE INDEX payments_one_live_per_order ON public.payments USING btree (order_id) WHERE ((status = ANY (ARRAY['confirming'::text, 'unknown'::text, 'waiting_for_deposit'::text, 'done'::text, 'partially_canceled'::text, 'canceled'::text])) AND (NOT surplus));
+
+-- Name: payments_undecided; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX payments_undecided ON public.payments USING btree (undecided_since) WHERE (undecided_since IS NOT NULL);
+
+-- Name: work_closed; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX work_closed ON public.work USING btree (closed_at) WHERE (closed_at IS NOT NULL);
+
+-- Name: work_due; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX work_due ON public.work USING btree (due_at) WHERE (closed_at IS NULL);
+
+-- Name: work_one_open_per_subject; Type: INDEX; Schema: public; Owner: -
+
+CREATE UNIQUE INDEX work_one_open_per_subject ON public.work USING btree (payment_key, subject) WHERE (closed_at IS NULL);
+
+-- Name: work_open_by_transaction; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX work_open_by_transaction ON public.work USING btree (transaction_key) WHERE ((closed_at IS NULL) AND (transaction_key IS NOT NULL));
+
+-- Name: journal_entries journal_entries_append_only; Type: TRIGGER; Schema: public; Owner: -
+
+CREATE TRIGGER journal_entries_append_only BEFORE DELETE OR UPDATE ON public.journal_entries FOR EACH ROW EXECUTE FUNCTION public.journal_is_append_only();
+
+-- Name: journal_entries journal_entries_balance; Type: TRIGGER; Schema: public; Owner: -
+
+CREATE CONSTRAINT TRIGGER journal_entries_balance AFTER INSERT ON public.journal_entries DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION public.journal_sums_to_zero();
+
+-- Name: journal_entries journal_entries_join_their_own; Type: TRIGGER; Schema: public; Owner: -
+
+CREATE TRIGGER journal_entries_join_their_own BEFORE INSERT ON public.journal_entries FOR EACH ROW EXECUTE FUNCTION public.journal_entry_joins_its_own();
+
+-- Name: journal_entries journal_entries_no_truncate; Type: TRIGGER; Schema: public; Owner: -
+
+CREATE TRIGGER journal_entries_no_truncate BEFORE TRUNCATE ON public.journal_entries FOR EACH STATEMENT EXECUTE FUNCTION public.journal_is_append_only();
+
+-- Name: journal_transactions journal_transactions_append_only; Type: TRIGGER; Schema: public; Owner: -
+
+CREATE TRIGGER journal_transactions_append_only BEFORE DELETE OR UPDATE ON public.journal_transactions FOR EACH ROW EXECUTE FUNCTION public.journal_is_append_only();
+
+-- Name: journal_transactions journal_transactions_balance; Type: TRIGGER; Schema: public; Owner: -
+
+CREATE CONSTRAINT TRIGGER journal_transactions_balance AFTER INSERT ON public.journal_transactions DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION public.journal_sums_to_zero();
+
+-- Name: journal_transactions journal_transactions_no_truncate; Type: TRIGGER; Schema: public; Owner: -
+
+CREATE TRIGGER journal_transactions_no_truncate BEFORE TRUNCATE ON public.journal_transactions FOR EACH STATEMENT EXECUTE FUNCTION public.journal_is_append_only();
+
+-- Name: cancel_requests cancel_requests_payment_key_fkey; Type: FK CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.cancel_requests
+    ADD CONSTRAINT cancel_requests_payment_key_fkey FOREIGN KEY (payment_key) REFERENCES public.payments(payment_key);
+
+-- Name: cancels cancels_order_id_fkey; Type: FK CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.cancels
+    ADD CONSTRAINT cancels_order_id_fkey FOREIGN KEY (order_id) REFERENCES public.orders(order_id);
+
+-- Name: cancels cancels_payment_key_fkey; Type: FK CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.cancels
+    ADD CONSTRAINT cancels_payment_key_fkey FOREIGN KEY (payment_key) REFERENCES public.payments(payment_key);
+
+-- Name: captures captures_payment_key_fkey; Type: FK CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.captures
+    ADD CONSTRAINT captures_payment_key_fkey FOREIGN KEY (payment_key) REFERENCES public.payments(payment_key);
+
+-- Name: journal_entries journal_entries_transaction_id_fkey; Type: FK CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.journal_entries
+    ADD CONSTRAINT journal_entries_transaction_id_fkey FOREIGN KEY (transaction_id) REFERENCES public.journal_transactions(transaction_id);
+
+-- Name: payments payments_order_id_fkey; Type: FK CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.payments
+    ADD CONSTRAINT payments_order_id_fkey FOREIGN KEY (order_id) REFERENCES public.orders(order_id);
+
+-- Name: work work_request_id_fkey; Type: FK CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.work
+    ADD CONSTRAINT work_request_id_fkey FOREIGN KEY (request_id) REFERENCES public.cancel_requests(request_id);
