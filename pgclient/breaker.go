@@ -50,9 +50,9 @@ type Breakers struct {
 	Money, Query, Recover BreakerLimits
 }
 
-// declaredBreakers: ten calls show an outage within a second at peak and no sooner than it is real; half of them,
-// because refused cards do not count and the rest then is the gateway. The query breaker opens for 2 s only, so
-// that the burst of redeliveries right after an outage is not refused once more.
+// declaredBreakers are the limits, with their evidence: ten calls pass within a second at peak, so an outage shows
+// soon and chance does not; refused cards do not count, so half failing is the gateway, not the customers. The
+// query breaker opens for 2 s only, so that the burst of redeliveries right after an outage is not refused again.
 func declaredBreakers() Breakers {
 	declared := BreakerLimits{Window: 10, MinCalls: 10, FailurePercent: 50, OpenFor: 10 * time.Second, Trials: 3}
 	query := declared

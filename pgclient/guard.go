@@ -115,6 +115,7 @@ func (p *Permit) send(ctx context.Context, c call) sent {
 }
 
 // permission is the permit's own for the first attempt and a fresh one after that: every attempt passes the breaker.
+// It is nil on a path without a breaker.
 func (p *Permit) permission() (*token, error) {
 	if p.token != nil {
 		first := p.token
@@ -122,7 +123,7 @@ func (p *Permit) permission() (*token, error) {
 		return first, nil
 	}
 	if p.lane.breaker == nil {
-		return nil, nil //nolint:nilnil // a path without a breaker needs no permission
+		return nil, nil
 	}
 	return p.lane.breaker.Acquire()
 }
@@ -146,7 +147,7 @@ func (l *lane) attempt(ctx, caller context.Context, permission *token, c call) *
 	outcome = err.breakerOutcome()
 	l.metrics.answered(l.name, took, err)
 	if err != nil {
-		l.log.Warn("gateway call without a result", slog.String("path", string(l.name)),
+		l.log.WarnContext(ctx, "gateway call without a result", slog.String("path", string(l.name)),
 			slog.String("reason", string(err.Reason)), slog.Int("status", err.Status), slog.String("code", err.Code),
 			slog.String("detail", err.Detail), slog.String("trace_id", err.TraceID), slog.Duration("took", took))
 	}

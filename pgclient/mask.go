@@ -3,6 +3,7 @@ package pgclient
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"strconv"
 	"strings"
@@ -25,7 +26,7 @@ func Mask(body []byte) (json.RawMessage, error) {
 	if decoder.Decode(&fields) != nil || fields == nil {
 		return nil, ErrNotice
 	}
-	if _, err := decoder.Token(); err != io.EOF { //nolint:errorlint // Token returns io.EOF itself
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return nil, ErrNotice
 	}
 	masked, err := encode(mask(fields, false, 0))

@@ -45,10 +45,10 @@ func (c *Client) readPayment(body []byte) (ledger.Observation, *Error) {
 		return ledger.Observation{}, inconsistent(problem)
 	}
 	seen.Evidence = evidence(seen, !o.missing("approvedAt"))
-	switch seen.Evidence { //nolint:exhaustive // only these two need more
-	case ledger.EvidenceCaptured:
+	if seen.Evidence == ledger.EvidenceCaptured {
 		seen.CapturedAt = o.time("approvedAt")
-	case ledger.EvidenceUnrecognized:
+	}
+	if seen.Evidence == ledger.EvidenceUnrecognized {
 		c.cfg.Metrics.unknown(unknownStatus)
 	}
 	if problem := c.contradiction(seen); problem != "" {

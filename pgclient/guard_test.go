@@ -1,0 +1,275 @@
+package pgclient
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"daesa/ledger"
+)
+
+type step = func(context.Context) (*http.Response, error)
+
+// TestConfirm_VerdictIsThatOfTheWorstKnownAttempt is the table of what two attempts can come to.
+func TestConfirm_VerdictIsThatOfTheWorstKnownAttempt(t *testing.T) {
+	t.Parallel()
+	ok := shows(payment(nil))
+	for _, test := range []struct {
+		name     string
+		steps    []step
+		want     Verdict
+		attempts int
+	}{
+		{"approved", []step{ok}, VerdictDone, 1},
+		{"virtual account", []step{shows(payment(map[string]any{"status": "WAITING_FOR_DEPOSIT", "approvedAt": nil}))}, VerdictDone, 1},
+		{"card refused", []step{says(403, "REJECT_CARD_PAYMENT")}, VerdictRefused, 1},
+		{"already processed", []step{says(400, "ALREADY_PROCESSED_PAYMENT")}, VerdictAsk, 1},
+		{"session gone", []step{says(404, "NOT_FOUND_PAYMENT_SESSION")}, VerdictAsk, 1},
+		{"order number used", []step{says(400, "DUPLICATED_ORDER_ID")}, VerdictAsk, 1},
+		{"ambiguous refusal is bound to the key", []step{says(400, "PROVIDER_ERROR"), ok}, VerdictAsk, 1},
+		{"code never heard of", []step{says(400, "TOMORROWS_CODE"), ok}, VerdictAsk, 1},
+		{"our key", []step{says(401, "UNAUTHORIZED_KEY")}, VerdictUnprocessed, 1},
+		{"our request", []step{says(400, "INVALID_REQUEST")}, VerdictUnprocessed, 1},
+		{"rate, twice", []step{says(429, "ANYTHING")}, VerdictUnprocessed, 2},
+		{"rate, then refused", []step{says(429, ""), says(403, "REJECT_CARD_PAYMENT")}, VerdictRefused, 2},
+		{"rate, then timeout", []step{says(429, ""), hangs}, VerdictUnknown, 2},
+		{"timeout, then approved", []step{hangs, ok}, VerdictDone, 2},
+		{"timeout twice", []step{hangs}, VerdictUnknown, 2},
+		{"timeout, then refused", []step{hangs, says(403, "REJECT_CARD_PAYMENT")}, VerdictAsk, 2},
+		{"timeout, then not found", []step{hangs, says(404, "NOT_FOUND_PAYMENT")}, VerdictAsk, 2},
+		{"timeout, then our key", []step{hangs, says(401, "UNAUTHORIZED_KEY")}, VerdictUnknown, 2},
+		{"timeout, then rate", []step{hangs, says(429, "")}, VerdictUnknown, 2},
+		{"broken connection, then approved", []step{breaks, ok}, VerdictDone, 2},
+		{"broken connection twice", []step{breaks}, VerdictUnknown, 2},
+		{"server error with the code of a refusal", []step{says(500, "REJECT_CARD_PAYMENT")}, VerdictUnknown, 2},
+		{"server error, then already processed", []step{says(500, "UNKNOWN_PAYMENT_ERROR"), says(400, "ALREADY_PROCESSED_PAYMENT")}, VerdictAsk, 2},
+		{"still running, then approved", []step{says(409, "IDEMPOTENT_REQUEST_PROCESSING"), ok}, VerdictDone, 2},
+		{"still running twice", []step{says(409, "IDEMPOTENT_REQUEST_PROCESSING")}, VerdictUnknown, 2},
+		{"page instead of an answer", []step{page(200)}, VerdictUnknown, 2},
+		{"page of a proxy, then approved", []step{page(502), ok}, VerdictDone, 2},
+		{"page of a firewall is not sent twice", []step{page(403), ok}, VerdictUnknown, 1},
+		{"redirect", []step{page(302)}, VerdictUnknown, 2},
+		{"another payment", []step{shows(payment(map[string]any{"paymentKey": "pk_2"}))}, VerdictAsk, 1},
+		{"contradiction", []step{shows(payment(map[string]any{"balanceAmount": 1}))}, VerdictAsk, 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				transport, calls := script(test.steps...)
+				began := time.Now()
+				got, err := confirm(t.Context(), mustNew(t, testConfig(transport)))
+				if err != nil || got.Verdict != test.want || got.Attempts != test.attempts || *calls != test.attempts {
+					t.Errorf("got %s after %d attempts and %d calls, want %s after %d: %v", got.Verdict, got.Attempts, *calls, test.want, test.attempts, got.Err)
+				}
+				if took := time.Since(began); took > 31*time.Second {
+					t.Errorf("took %s, over the path's total", took)
+				}
+				if (got.Verdict == VerdictDone) != (got.Err == nil) {
+					t.Errorf("verdict %s with error %v", got.Verdict, got.Err)
+				}
+			})
+		})
+	}
+}
+
+func TestConfirm_BreakerOpeningBetweenAttemptsLeavesTheOutcomeUnknown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		transport, calls := script(hangs)
+		c := mustNew(t, testConfig(transport))
+		results := make(chan Result, 12)
+		for range 12 {
+			go func() {
+				result, _ := confirm(t.Context(), c)
+				results <- result
+			}()
+		}
+		for range 12 {
+			got := <-results
+			if got.Verdict != VerdictUnknown || got.Err.Reason != ReasonTimeout || got.Attempts != 1 {
+				t.Errorf("got %s (%v) after %d attempts", got.Verdict, got.Err, got.Attempts)
+			}
+		}
+		if *calls != 12 || c.money.State() != BreakerOpen {
+			t.Errorf("%d calls, breaker %s", *calls, c.money.State())
+		}
+		_, err := c.ReserveConfirm(t.Context())
+		var unsent *Unsent
+		if !errors.As(err, &unsent) || unsent.Reason != RefusalBreaker || unsent.RetryAfter < time.Second {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestReserve_RefusesOverTheCapAndGivesBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		transport, calls := script(shows(payment(nil)))
+		cfg := testConfig(transport)
+		cfg.Paths.Confirm.Cap, cfg.Paths.Cancel.Cap, cfg.Replicas = 4, 2, 2
+		c := mustNew(t, cfg)
+		first, _ := c.ReserveConfirm(t.Context())
+		second, _ := c.ReserveConfirm(t.Context())
+		_, err := c.ReserveConfirm(t.Context())
+		var unsent *Unsent
+		if !errors.As(err, &unsent) || unsent.Reason != RefusalCap || unsent.RetryAfter == 0 {
+			t.Errorf("got %v, want a refusal by the cap", err)
+		}
+		first.Release()
+		first.Release()
+		if _, err := c.ReserveConfirm(t.Context()); err != nil {
+			t.Error("a slot given back could not be taken")
+		}
+		if _, err := c.ReserveConfirm(t.Context()); err == nil {
+			t.Error("a double release freed two slots")
+		}
+		second.Release()
+		held, _ := c.ReserveCancel(t.Context())
+		go func() {
+			time.Sleep(500 * time.Millisecond)
+			held.Release()
+		}()
+		waited, err := c.ReserveCancel(t.Context())
+		if err != nil {
+			t.Error("the cancel path did not wait for a slot")
+		}
+		ctx, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer stop()
+		if _, err := c.ReserveCancel(ctx); !errors.As(err, &unsent) || unsent.Reason != RefusalDeadline {
+			t.Errorf("got %v, want a refusal by the deadline", err)
+		}
+		waited.Release()
+		if *calls != 0 {
+			t.Error("reserving sent something")
+		}
+	})
+}
+
+func TestReserve_AnUnusedTrialGoesBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		transport, _ := script(shows(payment(nil)))
+		c := mustNew(t, testConfig(transport))
+		for range 10 {
+			_ = c.money.call(failed)
+		}
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		for range 20 { // the caller's intent could not be committed, twenty times
+			permit, err := c.ReserveConfirm(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			permit.Release()
+		}
+		for range 3 {
+			if result, err := confirm(t.Context(), c); err != nil || result.Verdict != VerdictDone {
+				t.Fatal(result, err)
+			}
+		}
+		if c.money.State() != BreakerClosed {
+			t.Error("three good trials did not close the breaker")
+		}
+	})
+}
+
+func TestBreaker_DeclinedCardsDoNotOpenIt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		steps := []step{}
+		for range 50 {
+			steps = append(steps, says(400, "INVALID_STOPPED_CARD"))
+		}
+		transport, _ := script(append(steps, shows(payment(nil)))...)
+		c := mustNew(t, testConfig(transport))
+		for range 50 {
+			if got, _ := confirm(t.Context(), c); got.Verdict != VerdictRefused {
+				t.Fatal(got)
+			}
+		}
+		if got, _ := confirm(t.Context(), c); got.Verdict != VerdictDone {
+			t.Error(got)
+		}
+	})
+}
+
+func TestRecover_AnAnswerClosesTheQueryBreakerEarly(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		steps := []step{}
+		for range 10 {
+			steps = append(steps, hangs)
+		}
+		transport, calls := script(append(steps, shows(payment(nil)))...)
+		cfg := testConfig(transport)
+		recovered := 0
+		cfg.OnRecovered = func() { recovered++ }
+		c := mustNew(t, cfg)
+		began := time.Now()
+		for range 10 {
+			_, err := c.Query(t.Context(), ledger.ChannelWebhook, "pk_1")
+			wantReason(t, err, ReasonTimeout)
+		}
+		if took := time.Since(began); took != 30*time.Second {
+			t.Errorf("ten queries took %s", took)
+		}
+		_, err := c.Query(t.Context(), ledger.ChannelWebhook, "pk_1")
+		wantReason(t, err, ReasonBreakerOpen)
+		if *calls != 10 || recovered != 0 {
+			t.Errorf("%d calls, recovered %d", *calls, recovered)
+		}
+		seen, err := c.Recover(t.Context(), ledger.ChannelSweep, "pk_1")
+		if err != nil || seen.Channel != ledger.ChannelSweep || recovered != 1 {
+			t.Fatal(seen, err, recovered)
+		}
+		if _, err := c.Query(t.Context(), ledger.ChannelWebhook, "pk_1"); err != nil {
+			t.Errorf("still refused: %v", err)
+		}
+	})
+}
+
+func TestQuery_TheCallersEndIsNotTheGatewaysFault(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		transport, _ := script(hangs)
+		c := mustNew(t, testConfig(transport))
+		for range 20 {
+			ctx, stop := context.WithCancel(t.Context())
+			time.AfterFunc(time.Second, stop)
+			_, err := c.Query(ctx, ledger.ChannelWebhook, "pk_1")
+			wantReason(t, err, ReasonCanceled)
+		}
+		if c.queries.State() != BreakerClosed {
+			t.Error("hang-ups opened the breaker")
+		}
+	})
+}
+
+func TestTransactions_AsksAgainAfterTheTimeTheGatewayNames(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		slow := func(context.Context) (*http.Response, error) {
+			r := refusal(429, "")
+			r.Header.Set("Retry-After", "7")
+			return r, nil
+		}
+		transport, calls := script(slow, shows("[]"))
+		c := mustNew(t, testConfig(transport))
+		began := time.Now()
+		_, err := c.Transactions(t.Context(), began.Add(-time.Hour), began, "", 100)
+		if err != nil || *calls != 2 || time.Since(began) != 7*time.Second {
+			t.Errorf("%v after %d calls in %s", err, *calls, time.Since(began))
+		}
+	})
+}
+
+func wantReason(t *testing.T, err error, want Reason) {
+	t.Helper()
+	var failure *Error
+	if !errors.As(err, &failure) || failure.Reason != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}

@@ -1,0 +1,138 @@
+package pgclient
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/goleak"
+
+	"daesa/ledger"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// tripper answers without a socket, so that it can be used where time is fake.
+type tripper func(*http.Request) (*http.Response, error)
+
+func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// answer is a response with a body.
+func answer(status int, body string) *http.Response {
+	return &http.Response{
+		StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}},
+		Body: io.NopCloser(strings.NewReader(body)),
+	}
+}
+
+func refusal(status int, code string) *http.Response {
+	return answer(status, `{"code":"`+code+`","message":"안내"}`)
+}
+
+// script answers the calls in turn, the last answer for ever.
+func script(steps ...func(context.Context) (*http.Response, error)) (tripper, *int) {
+	calls := 0
+	return func(r *http.Request) (*http.Response, error) {
+		step := steps[min(calls, len(steps)-1)]
+		calls++
+		return step(r.Context())
+	}, &calls
+}
+
+func says(status int, code string) func(context.Context) (*http.Response, error) {
+	return func(context.Context) (*http.Response, error) { return refusal(status, code), nil }
+}
+
+func shows(body string) func(context.Context) (*http.Response, error) {
+	return func(context.Context) (*http.Response, error) { return answer(http.StatusOK, body), nil }
+}
+
+func page(status int) func(context.Context) (*http.Response, error) {
+	return func(context.Context) (*http.Response, error) { return answer(status, "<html>"), nil }
+}
+
+func hangs(ctx context.Context) (*http.Response, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func breaks(context.Context) (*http.Response, error) { return nil, io.ErrUnexpectedEOF }
+
+func testConfig(transport http.RoundTripper) Config {
+	return Config{
+		SecretKey: "test_sk_0123456789abcdef", Transport: transport,
+		Metrics: NewMetrics(prometheus.NewPedanticRegistry()), Log: slog.New(slog.DiscardHandler), Now: time.Now,
+	}
+}
+
+func mustNew(t *testing.T, cfg Config) *Client {
+	t.Helper()
+	c, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// fixture reads a file of testdata.
+func fixture(t testing.TB, name string) []byte {
+	t.Helper()
+	body, err := os.ReadFile("testdata/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return body
+}
+
+// payment is a card payment of 50,000 won with some fields changed; nil removes one.
+func payment(changes map[string]any) string {
+	fields := map[string]any{
+		"version": "2022-11-16", "paymentKey": "pk_1", "orderId": "order_1", "mId": "tshop", "currency": "KRW",
+		"method": "카드", "totalAmount": 50000, "balanceAmount": 50000, "suppliedAmount": 45455, "vat": 4545,
+		"taxFreeAmount": 0, "taxExemptionAmount": 0, "status": "DONE", "cancels": nil, "secret": nil,
+		"requestedAt": "2026-04-15T10:12:03+09:00", "approvedAt": "2026-04-15T10:12:41+09:00",
+		"lastTransactionKey": "tx_1", "card": map[string]any{"amount": 50000, "number": "12345678****000*"},
+		"virtualAccount": nil,
+	}
+	for name, value := range changes {
+		if value == absent {
+			delete(fields, name)
+			continue
+		}
+		fields[name] = value
+	}
+	body, _ := json.Marshal(fields)
+	return string(body)
+}
+
+const absent = "\x00absent"
+
+// cancel is one element of cancels.
+func cancel(key string, amount any, status any) map[string]any {
+	return map[string]any{
+		"transactionKey": key, "cancelAmount": amount, "cancelStatus": status, "cancelReason": "변심",
+		"canceledAt": "2026-04-16T09:30:11+09:00", "refundableAmount": 0,
+	}
+}
+
+func list(items ...any) []any { return items }
+
+// confirm reserves and approves pk_1.
+func confirm(ctx context.Context, c *Client) (Result, error) {
+	permit, err := c.ReserveConfirm(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	defer permit.Release()
+	return c.Confirm(ctx, permit, ConfirmRequest{
+		PaymentKey: "pk_1", OrderID: "order_1", Amount: ledger.Won(50000), IdempotencyKey: "confirm-pk_1-1",
+	}), nil
+}
