@@ -1,0 +1,29 @@
+# The commands of this repository. Each sets up what it needs and is quick when nothing is missing.
+
+GOLANGCI_LINT := .cache/bin/golangci-lint
+
+.PHONY: help
+help: ## list the commands
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/'
+
+.PHONY: setup
+setup: ## install the programs that tests and demo need
+	@scripts/setup
+
+.PHONY: build
+build: ## build the programs into bin/
+	go build -trimpath -o bin/ ./cmd/...
+
+.PHONY: test
+test: setup ## run all tests, with the race detector
+	go test -race ./...
+
+.PHONY: demo
+demo: setup ## run the whole story on this machine; ONCE=1 ends when it has been told
+	go run ./cmd/demo $(if $(ONCE),-once)
+
+.PHONY: lint
+lint: ## check format and rules
+	@scripts/setup golangci-lint
+	$(GOLANGCI_LINT) fmt --diff
+	$(GOLANGCI_LINT) run
