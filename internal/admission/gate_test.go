@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func newGate(t testing.TB, cfg GateConfig) *Gate {
+func newGate(t *testing.T, cfg GateConfig) *Gate {
 	t.Helper()
 	cfg.Adapter, cfg.Metrics = newAdapter(t), newMetrics()
 	gate, err := NewGate(cfg)
@@ -68,7 +68,7 @@ func TestGate_ReservesAreNeverViolated(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v", err)
 		}
-		held := map[Class][]func(){}
+		held := make(map[Class][]func())
 		for range rapid.IntRange(1, 100).Draw(t, "steps") {
 			class := rapid.SampledFrom(Classes()).Draw(t, "class")
 			before := len(held[class])
@@ -100,7 +100,7 @@ func TestGate_ReservesAreNeverViolated(t *testing.T) {
 }
 
 func drawLimits(t *rapid.T) (limits map[Class]ClassLimit, budget int) {
-	limits = map[Class]ClassLimit{}
+	limits = make(map[Class]ClassLimit)
 	budget = rapid.IntRange(0, 12).Draw(t, "shared")
 	for _, class := range Classes() {
 		reserve := rapid.IntRange(1, 5).Draw(t, "reserve")
@@ -175,13 +175,13 @@ func TestGate_Middleware(t *testing.T) {
 		}
 	}))
 	w := httptest.NewRecorder()
-	handler.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+	handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/", nil))
 	if w.Code != 200 || gate.inFlight[ClassReading] != 0 {
 		t.Errorf("got %d and %d in flight, want 200 and a slot given back", w.Code, gate.inFlight[ClassReading])
 	}
 	fill(gate, ClassReading)
 	w = httptest.NewRecorder()
-	handler.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+	handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/", nil))
 	if after := w.Header().Get("Retry-After"); w.Code != 503 || (after != "1" && after != "2" && after != "3") {
 		t.Errorf("got %d, Retry-After %q, want 503 and 1 to 3 seconds", w.Code, after)
 	}
@@ -199,6 +199,11 @@ func TestGate_MiddlewareOfAnUnknownClassPanicsAtStart(t *testing.T) {
 
 func TestNewGate_NamesWhatIsWrong(t *testing.T) {
 	t.Parallel()
+	without := func(class Class) map[Class]ClassLimit {
+		limits := maps.Clone(defaultLimits())
+		delete(limits, class)
+		return limits
+	}
 	with := func(class Class, limit ClassLimit) map[Class]ClassLimit {
 		limits := maps.Clone(defaultLimits())
 		limits[class] = limit
@@ -207,7 +212,7 @@ func TestNewGate_NamesWhatIsWrong(t *testing.T) {
 	good := GateConfig{Adapter: newAdapter(t), Metrics: newMetrics(), Budget: 256}
 	for name, limits := range map[string]map[Class]ClassLimit{
 		"no limits":            nil,
-		"a class missing":      {ClassMoney: {1, 1, 0}},
+		"a class missing":      without(ClassReading),
 		"a class too many":     with("gossip", ClassLimit{1, 1, 0}),
 		"no reserve":           with(ClassReading, ClassLimit{0, 10, 0}),
 		"ceiling too low":      with(ClassReading, ClassLimit{10, 9, 0}),

@@ -15,7 +15,7 @@ func TestMain(m *testing.M) {
 }
 
 // newAdapter returns an adapter that knows the refusals of this package.
-func newAdapter(t testing.TB) *web.Adapter {
+func newAdapter(t *testing.T) *web.Adapter {
 	t.Helper()
 	table, err := web.NewProblems([]web.ProblemRow{
 		{Err: ErrRateLimited, Status: 429, Code: "rate_limited", Title: "Too many requests"},

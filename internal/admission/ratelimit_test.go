@@ -136,7 +136,7 @@ func TestRateLimit_Middleware(t *testing.T) {
 			{"neighbor in the same /64", "[2001:db8::2]:1", "", 429},
 		}
 		for _, step := range steps {
-			r := httptest.NewRequest("POST", "/", nil)
+			r := httptest.NewRequestWithContext(t.Context(), "POST", "/", nil)
 			r.RemoteAddr = step.peer
 			r.Header.Set("X-Forwarded-For", step.forwarded)
 			w := httptest.NewRecorder()

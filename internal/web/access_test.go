@@ -11,7 +11,7 @@ import (
 func TestSecurityHeaders(t *testing.T) {
 	t.Parallel()
 	w := httptest.NewRecorder()
-	SecurityHeaders(PolicyAPI)(http.NotFoundHandler()).ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+	SecurityHeaders(PolicyAPI)(http.NotFoundHandler()).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/", nil))
 	for name, want := range map[string]string{
 		"Cache-Control": "no-store", "Content-Security-Policy": PolicyAPI, "Referrer-Policy": "no-referrer",
 		"X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY",
@@ -48,7 +48,7 @@ func TestCORS(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			r := httptest.NewRequest(tt.method, "https://example.com/v1/payments/confirm", nil)
+			r := httptest.NewRequestWithContext(t.Context(), tt.method, "https://example.com/v1/payments/confirm", nil)
 			if tt.origin != "" {
 				r.Header.Set("Origin", tt.origin)
 			}
@@ -109,7 +109,7 @@ func TestBearer(t *testing.T) {
 				t.Fatal(err)
 			}
 			actor := ""
-			r := httptest.NewRequest("GET", "/", nil)
+			r := httptest.NewRequestWithContext(t.Context(), "GET", "/", nil)
 			r.Header.Set("Authorization", tt.header)
 			w := httptest.NewRecorder()
 			bearer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { actor = Actor(r.Context()) })).ServeHTTP(w, r)

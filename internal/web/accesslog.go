@@ -20,14 +20,15 @@ func AccessLog(log *slog.Logger, metrics *Metrics) func(http.Handler) http.Handl
 			begin := time.Now()
 			tracked := track(w)
 			r = withRoute(r)
+			ctx := r.Context()
 			returned := false
 			defer func() {
-				status := finalStatus(r.Context(), tracked, returned)
+				status := finalStatus(ctx, tracked, returned)
 				took := time.Since(begin)
-				pattern := routePattern(r.Context())
+				pattern := routePattern(ctx)
 				metrics.observe(pattern, r.Method, status, took)
-				log.LogAttrs(r.Context(), slog.LevelInfo, "request",
-					slog.String("request_id", RequestID(r.Context())),
+				log.LogAttrs(ctx, slog.LevelInfo, "request",
+					slog.String("request_id", RequestID(ctx)),
 					slog.String("method", r.Method),
 					slog.String("route", pattern),
 					slog.Int("status", status),
@@ -58,7 +59,7 @@ func finalStatus(ctx context.Context, answer *response, returned bool) int {
 		return answer.status
 	case !returned:
 		return http.StatusInternalServerError
-	case ctx.Err() == context.Canceled: //nolint:errorlint // a context's own error is never wrapped
+	case ctx.Err() == context.Canceled:
 		return StatusClientGone
 	default:
 		return http.StatusOK

@@ -74,7 +74,7 @@ func TestAccessLog(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			handler, reg, log := newRouter(t)
-			r := httptest.NewRequest(tt.method, tt.target, nil)
+			r := httptest.NewRequestWithContext(t.Context(), tt.method, tt.target, nil)
 			if tt.gone {
 				ctx, cancel := context.WithCancel(r.Context())
 				cancel()
@@ -126,7 +126,7 @@ func TestInFlight(t *testing.T) {
 		if got := testutil.ToFloat64(metrics.inFlight); got != 1 {
 			t.Errorf("got %v in flight, want 1", got)
 		}
-	})).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
+	})).ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), "GET", "/", nil))
 	if got := testutil.ToFloat64(metrics.inFlight); got != 0 {
 		t.Errorf("got %v in flight afterwards, want 0", got)
 	}

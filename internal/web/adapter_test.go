@@ -95,7 +95,7 @@ func TestAdapter_Handle(t *testing.T) {
 			t.Parallel()
 			a, log := newAdapter(t)
 			w := httptest.NewRecorder()
-			a.Handle(func(http.ResponseWriter, *http.Request) error { return tt.err })(w, httptest.NewRequest("GET", "/", nil))
+			a.Handle(func(http.ResponseWriter, *http.Request) error { return tt.err })(w, httptest.NewRequestWithContext(t.Context(), "GET", "/", nil))
 			if w.Code != tt.status {
 				t.Errorf("got status %d, want %d", w.Code, tt.status)
 			}
@@ -130,7 +130,7 @@ func TestAdapter_SuccessIsNotTouched(t *testing.T) {
 	w := httptest.NewRecorder()
 	a.Handle(func(w http.ResponseWriter, _ *http.Request) error {
 		return WriteJSON(w, http.StatusCreated, map[string]int{"a": 1})
-	})(w, httptest.NewRequest("GET", "/", nil))
+	})(w, httptest.NewRequestWithContext(t.Context(), "GET", "/", nil))
 	if w.Code != 201 || w.Body.String() != `{"a":1}` || w.Header().Get("Content-Type") != "application/json" {
 		t.Errorf("got %d %s %v", w.Code, w.Body, w.Header())
 	}
@@ -145,7 +145,7 @@ func TestWriteJSON_UnencodableValueIsAnInternalError(t *testing.T) {
 	w := httptest.NewRecorder()
 	a.Handle(func(w http.ResponseWriter, _ *http.Request) error {
 		return WriteJSON(w, http.StatusOK, func() {})
-	})(w, httptest.NewRequest("GET", "/", nil))
+	})(w, httptest.NewRequestWithContext(t.Context(), "GET", "/", nil))
 	if w.Code != 500 {
 		t.Errorf("got status %d, want 500", w.Code)
 	}
@@ -156,9 +156,9 @@ func TestAdapter_ErrorAfterTheAnswerIsOnlyLogged(t *testing.T) {
 	a, log := newAdapter(t)
 	w := httptest.NewRecorder()
 	a.Handle(func(w http.ResponseWriter, _ *http.Request) error {
-		io.WriteString(w, "done")
+		_, _ = io.WriteString(w, "done")
 		return errTeapot
-	})(w, httptest.NewRequest("GET", "/", nil))
+	})(w, httptest.NewRequestWithContext(t.Context(), "GET", "/", nil))
 	if w.Code != 200 || w.Body.String() != "done" {
 		t.Errorf("got %d %s, want the first answer", w.Code, w.Body)
 	}
@@ -190,7 +190,7 @@ func TestAdapter_ClientGone(t *testing.T) {
 			tracked := track(w)
 			a.Handle(func(http.ResponseWriter, *http.Request) error {
 				return fmt.Errorf("query: %w", context.Canceled)
-			})(tracked, httptest.NewRequest("GET", "/", nil).WithContext(ctx))
+			})(tracked, httptest.NewRequestWithContext(t.Context(), "GET", "/", nil).WithContext(ctx))
 			if tracked.status != tt.want {
 				t.Errorf("got status %d, want %d", tracked.status, tt.want)
 			}

@@ -3,6 +3,7 @@ package web
 import (
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -16,8 +17,8 @@ func ClientIP(r *http.Request, trusted []netip.Prefix) netip.Addr {
 	}
 	client := peer
 	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
-	for i := len(hops) - 1; i >= 0; i-- {
-		hop, ok := parseHop(hops[i])
+	for _, text := range slices.Backward(hops) {
+		hop, ok := parseHop(text)
 		if !ok {
 			return client // The chain is broken here: the last proxy that is sure stands for what is behind it.
 		}

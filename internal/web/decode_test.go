@@ -20,8 +20,9 @@ type order struct {
 	} `json:"lines"`
 }
 
-func post(body string) *http.Request {
-	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
+func post(t *testing.T, body string) *http.Request {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
 	return r
 }
@@ -74,7 +75,7 @@ func TestDecode(t *testing.T) {
 			if tt.name == "too deep" {
 				limit *= 10
 			}
-			_, err := Decode[order](post(tt.body), limit)
+			_, err := Decode[order](post(t, tt.body), limit)
 			if !errors.Is(err, tt.want) {
 				t.Fatalf("got error %v, want %v", err, tt.want)
 			}
@@ -87,7 +88,7 @@ func TestDecode(t *testing.T) {
 
 func TestDecode_Value(t *testing.T) {
 	t.Parallel()
-	got, err := Decode[order](post(`{"id":"주문","amount":50000}`), 1<<10)
+	got, err := Decode[order](post(t, `{"id":"주문","amount":50000}`), 1<<10)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +115,7 @@ func TestDecode_Headers(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			r := post(`{"id":"a"}`)
+			r := post(t, `{"id":"a"}`)
 			r.Header.Set("Content-Type", tt.contentType)
 			r.Header.Set("Content-Encoding", tt.encoding)
 			if _, err := Decode[order](r, 100); !errors.Is(err, tt.want) {
@@ -159,7 +160,7 @@ func FuzzDecode(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		got, err := Decode[order](post(string(body)), 1<<12)
+		got, err := Decode[order](post(t, string(body)), 1<<12)
 		if err != nil {
 			if !errors.Is(err, ErrBodyMalformed) && !errors.Is(err, ErrBodyTooLarge) {
 				t.Fatalf("got error %v, want one of the sentinels", err)

@@ -60,9 +60,7 @@ func NewProblems(rows []ProblemRow) (*Table, error) {
 func (t *Table) Lookup(err error) Problem {
 	for _, row := range t.rows {
 		if errors.Is(err, row.Err) {
-			problem := Problem{Status: row.Status, Code: row.Code, Title: row.Title}
-			problem.enrich(err)
-			return problem
+			return Problem{Status: row.Status, Code: row.Code, Title: row.Title}.enriched(err)
 		}
 	}
 	return internalProblem()
@@ -73,8 +71,8 @@ func internalProblem() Problem {
 	return Problem{Status: http.StatusInternalServerError, Code: "internal", Title: "Internal error"}
 }
 
-// enrich adds what the errors in the chain say about themselves.
-func (p *Problem) enrich(err error) {
+// enriched adds what the errors in the chain say about themselves.
+func (p Problem) enriched(err error) Problem {
 	if e, ok := errors.AsType[interface {
 		error
 		ProblemDetail() string
@@ -105,6 +103,7 @@ func (p *Problem) enrich(err error) {
 	}](err); ok {
 		p.RetryAfter = e.RetryAfter()
 	}
+	return p
 }
 
 // write sends the problem. Beside the members of RFC 9457 it has code and message, which is what the gateway's sample
@@ -141,7 +140,7 @@ func (p Problem) write(w http.ResponseWriter, instance string) {
 		header.Set("Connection", "close")
 	}
 	w.WriteHeader(p.Status)
-	w.Write(encoded)
+	_, _ = w.Write(encoded) // A client that has gone away is no failure of ours.
 }
 
 // wholeSeconds rounds up: a client that comes back too early has come in vain.

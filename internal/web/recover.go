@@ -13,6 +13,7 @@ import (
 func (a *Adapter) Recover(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		tracked := track(w)
+		ctx := r.Context()
 		defer func() {
 			cause := recover()
 			if cause == nil {
@@ -21,8 +22,8 @@ func (a *Adapter) Recover(next http.Handler) http.Handler {
 			if cause == http.ErrAbortHandler { //nolint:errorlint // net/http compares the panic value like this too
 				panic(cause)
 			}
-			a.log.LogAttrs(r.Context(), slog.LevelError, "request panicked",
-				slog.String("request_id", RequestID(r.Context())),
+			a.log.LogAttrs(ctx, slog.LevelError, "request panicked",
+				slog.String("request_id", RequestID(ctx)),
 				slog.String("method", r.Method),
 				slog.String("panic", fmt.Sprint(cause)),
 				slog.String("stack", string(debug.Stack())),
@@ -30,7 +31,7 @@ func (a *Adapter) Recover(next http.Handler) http.Handler {
 			if tracked.begun() {
 				panic(http.ErrAbortHandler)
 			}
-			internalProblem().write(tracked, RequestID(r.Context()))
+			internalProblem().write(tracked, RequestID(ctx))
 		}()
 		next.ServeHTTP(tracked, r)
 	})

@@ -17,7 +17,7 @@ func TestWithRequestID(t *testing.T) {
 		seen = append(seen, id)
 	}))
 	for range 2 {
-		r := httptest.NewRequest("GET", "/", nil)
+		r := httptest.NewRequestWithContext(t.Context(), "GET", "/", nil)
 		r.Header.Set("X-Request-Id", "mine")
 		handler.ServeHTTP(httptest.NewRecorder(), r)
 	}

@@ -17,7 +17,7 @@ func WriteJSON(w http.ResponseWriter, status int, v any) error {
 	header.Set("Content-Type", "application/json")
 	header.Set("Content-Length", strconv.Itoa(len(encoded)))
 	w.WriteHeader(status)
-	w.Write(encoded) // A client that has gone away is no failure of ours.
+	_, _ = w.Write(encoded) // A client that has gone away is no failure of ours.
 	return nil
 }
 

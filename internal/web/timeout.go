@@ -31,7 +31,7 @@ func Timeout(d time.Duration) func(http.Handler) http.Handler {
 func boundBody(w http.ResponseWriter, r *http.Request) {
 	controller := http.NewResponseController(w)
 	if r.Body == nil || r.Body == http.NoBody {
-		controller.SetReadDeadline(time.Time{}) //nolint:errcheck // a recorder has no connection, and needs no deadline
+		_ = controller.SetReadDeadline(time.Time{}) // A recorder has no connection, and needs no deadline.
 		return
 	}
 	deadline, _ := r.Context().Deadline()
@@ -39,7 +39,7 @@ func boundBody(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	r.Body = &boundedBody{ReadCloser: r.Body, lift: sync.OnceFunc(func() {
-		controller.SetReadDeadline(time.Time{}) //nolint:errcheck // it could be set, so it can be lifted
+		_ = controller.SetReadDeadline(time.Time{}) // It could be set, so it can be lifted.
 	})}
 }
 
@@ -53,7 +53,7 @@ type boundedBody struct {
 // Read lifts the deadline at the end of the body.
 func (b *boundedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if err == io.EOF { //nolint:errorlint // io.Reader promises this very value
+	if err == io.EOF {
 		b.lift()
 	}
 	return n, err

@@ -24,7 +24,7 @@ func TestTimeout_EndsTheContextWithItsCause(t *testing.T) {
 		if got := r.Context().Err(); !errors.Is(got, context.DeadlineExceeded) {
 			t.Errorf("got error %v, want %v", got, context.DeadlineExceeded)
 		}
-	})).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", "/", strings.NewReader("x")))
+	})).ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), "POST", "/", strings.NewReader("x")))
 }
 
 // serve runs handler on a real connection and returns its address; the server stops with the test.
@@ -35,7 +35,7 @@ func serve(t *testing.T, cfg ServerConfig) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,11 +55,11 @@ func serve(t *testing.T, cfg ServerConfig) string {
 // exchange sends text as it is and returns the status of the answer.
 func exchange(t *testing.T, addr, text string) int {
 	t.Helper()
-	conn, err := net.Dial("tcp", addr)
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", addr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	if _, err := io.WriteString(conn, text); err != nil {
 		t.Fatal(err)
 	}
