@@ -83,11 +83,11 @@ func Digest() string {
 		if err != nil {
 			panic(err) // the file is part of the program
 		}
-		fmt.Fprintf(digest, "%s %d\n%s", name, len(text), text)
+		_, _ = fmt.Fprintf(digest, "%s %d\n%s", name, len(text), text)
 	}
 	if river, err := riverMigrator(nil); err == nil {
 		for _, migration := range river.AllVersions() {
-			fmt.Fprintf(digest, "river %d\n%s", migration.Version, migration.SQLUp)
+			_, _ = fmt.Fprintf(digest, "river %d\n%s", migration.Version, migration.SQLUp)
 		}
 	}
 	return hex.EncodeToString(digest.Sum(nil))

@@ -127,8 +127,7 @@ func TestSchema_Golden(t *testing.T) {
 	output, err := exec.CommandContext(t.Context(), dump, "--schema-only", "--no-owner", "--no-privileges",
 		"--schema=public", "--exclude-table=schema_migrations*", url).Output()
 	if err != nil {
-		var exit *exec.ExitError
-		if errors.As(err, &exit) {
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 			t.Fatalf("pg_dump: %v: %s", err, exit.Stderr)
 		}
 		t.Fatal(err)

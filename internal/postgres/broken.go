@@ -21,6 +21,6 @@ func brokenConnection(err error) bool {
 			return true
 		}
 	}
-	var operation *net.OpError
-	return errors.As(err, &operation)
+	_, failed := errors.AsType[*net.OpError](err)
+	return failed
 }

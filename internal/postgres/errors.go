@@ -30,8 +30,8 @@ const (
 
 // Violates reports whether err is the refusal of the constraint or unique index of that name.
 func Violates(err error, constraint string) bool {
-	var refused *pgconn.PgError
-	return errors.As(err, &refused) && strings.HasPrefix(refused.Code, "23") && refused.ConstraintName == constraint
+	refused, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && strings.HasPrefix(refused.Code, "23") && refused.ConstraintName == constraint
 }
 
 // IsUnavailable reports whether err says that the database cannot do the work *now*: not reachable, no free
@@ -46,12 +46,11 @@ func IsUnavailable(err error) bool {
 	if errors.Is(err, ErrCommitUnknown) || errors.Is(err, errAcquire) || errors.Is(err, context.DeadlineExceeded) {
 		return true
 	}
-	var refused *pgconn.PgError
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return unavailableCode(refused.Code)
 	}
-	var connect *pgconn.ConnectError
-	return errors.As(err, &connect) || pgconn.Timeout(err) || brokenConnection(err)
+	_, unconnected := errors.AsType[*pgconn.ConnectError](err)
+	return unconnected || pgconn.Timeout(err) || brokenConnection(err)
 }
 
 func unavailableCode(code string) bool {

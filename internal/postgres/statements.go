@@ -44,20 +44,20 @@ func (t *transaction) Query(ctx context.Context, sql string, args ...any) (pgx.R
 		return failedRows{err: err}, err
 	}
 	if t.sent {
-		return t.conn.Query(ctx, sql, args...)
+		return t.conn.Query(ctx, sql, args...) //nolint:rowserrcheck // the caller asks
 	}
 	if !batchable(args) {
 		if err := t.begin(ctx); err != nil {
 			return failedRows{err: err}, err
 		}
-		return t.conn.Query(ctx, sql, args...)
+		return t.conn.Query(ctx, sql, args...) //nolint:rowserrcheck // the caller asks
 	}
 
 	results, err := t.openWith(ctx, func(b *pgx.Batch) { b.Queue(sql, args...) })
 	if err != nil {
 		return failedRows{err: err}, err
 	}
-	rows, err := results.Query()
+	rows, err := results.Query() //nolint:rowserrcheck // firstRows asks
 	first := &firstRows{Rows: rows, results: results, tx: t}
 	if err != nil {
 		first.Close()
@@ -70,7 +70,7 @@ func (t *transaction) QueryRow(ctx context.Context, sql string, args ...any) pgx
 	if t.sent && t.usable() == nil {
 		return t.conn.QueryRow(ctx, sql, args...)
 	}
-	rows, err := t.Query(ctx, sql, args...)
+	rows, err := t.Query(ctx, sql, args...) //nolint:rowserrcheck // firstRow asks
 	return firstRow{rows: rows, err: err}
 }
 

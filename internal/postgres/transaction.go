@@ -73,11 +73,8 @@ func isVictim(err error) bool {
 	if errors.Is(err, ErrCommitUnknown) {
 		return false
 	}
-	var refused *pgconn.PgError
-	if !errors.As(err, &refused) {
-		return false
-	}
-	return refused.Code == codeSerializationFailure || refused.Code == codeDeadlockDetected
+	refused, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (refused.Code == codeSerializationFailure || refused.Code == codeDeadlockDetected)
 }
 
 // backOff waits a random time that doubles with each attempt, so that two victims do not meet again.

@@ -245,32 +245,32 @@ func TestInTx_FailedStatementCannotBeCommitted(t *testing.T) {
 		fn   func(ctx context.Context, tx pgx.Tx)
 	}{
 		{"first statement cannot be prepared", func(ctx context.Context, tx pgx.Tx) {
-			tx.Exec(ctx, `INSERT INTO missing (n) VALUES ($1)`, 1)
+			_, _ = tx.Exec(ctx, `INSERT INTO missing (n) VALUES ($1)`, 1)
 		}},
 		{"first statement has a syntax error", func(ctx context.Context, tx pgx.Tx) {
-			tx.Exec(ctx, `INSRT INTO numbers`)
+			_, _ = tx.Exec(ctx, `INSRT INTO numbers`)
 		}},
 		{"first statement violates a constraint", func(ctx context.Context, tx pgx.Tx) {
-			tx.Exec(ctx, `INSERT INTO numbers (n, label) VALUES ($1, 'much too long')`, 1)
+			_, _ = tx.Exec(ctx, `INSERT INTO numbers (n, label) VALUES ($1, 'much too long')`, 1)
 		}},
 		{"first QueryRow fails", func(ctx context.Context, tx pgx.Tx) {
 			var n int
-			tx.QueryRow(ctx, `SELECT 1 / $1::integer`, 0).Scan(&n)
+			_ = tx.QueryRow(ctx, `SELECT 1 / $1::integer`, 0).Scan(&n)
 		}},
 		{"first Query fails", func(ctx context.Context, tx pgx.Tx) {
 			rows, err := tx.Query(ctx, `SELECT 1 / $1::integer`, 0)
 			if err == nil {
-				pgx.CollectRows(rows, pgx.RowTo[int])
+				_, _ = pgx.CollectRows(rows, pgx.RowTo[int])
 			}
 		}},
 		{"first batch fails", func(ctx context.Context, tx pgx.Tx) {
 			batch := &pgx.Batch{}
 			batch.Queue(`SELECT 1 / $1::integer`, 0)
-			tx.SendBatch(ctx, batch).Close()
+			_ = tx.SendBatch(ctx, batch).Close()
 		}},
 		{"later statement fails", func(ctx context.Context, tx pgx.Tx) {
-			tx.Exec(ctx, `INSERT INTO numbers (n) VALUES ($1)`, 5)
-			tx.Exec(ctx, `INSERT INTO missing (n) VALUES ($1)`, 1)
+			_, _ = tx.Exec(ctx, `INSERT INTO numbers (n) VALUES ($1)`, 5)
+			_, _ = tx.Exec(ctx, `INSERT INTO missing (n) VALUES ($1)`, 1)
 		}},
 	}
 	for _, test := range tests {

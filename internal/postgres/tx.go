@@ -91,8 +91,7 @@ func (t *transaction) cannotSend(ctx context.Context) error {
 // is a refusal; FATAL may come after the commit is already durable; anything else is not an answer.
 func (t *transaction) commitFailed(err error) error {
 	t.closed = true
-	var refused *pgconn.PgError
-	if errors.As(err, &refused) && refused.SeverityUnlocalized == "ERROR" {
+	if refused, ok := errors.AsType[*pgconn.PgError](err); ok && refused.SeverityUnlocalized == "ERROR" {
 		return fmt.Errorf("commit: %w", err)
 	}
 	return fmt.Errorf("%w: %w", ErrCommitUnknown, err)
@@ -104,13 +103,18 @@ func (t *transaction) Rollback(ctx context.Context) error {
 		return pgx.ErrTxClosed
 	}
 	t.closed = true
-	if !t.sent || t.refused != nil || t.conn.IsClosed() {
-		return nil // nothing is open; a server whose connection ended rolls back by itself
+	if !t.open() {
+		return nil
 	}
 	if _, err := t.conn.Exec(ctx, "rollback"); err != nil {
 		return fmt.Errorf("roll back: %w", err)
 	}
 	return nil
+}
+
+// open reports whether the server has a transaction of ours open. One whose connection ended rolls back by itself.
+func (t *transaction) open() bool {
+	return t.sent && t.refused == nil && !t.conn.IsClosed()
 }
 
 // abandon rolls back what is still open, also when the caller's context has ended.

@@ -48,7 +48,7 @@ func (l *fileLock) try(kind int) (bool, error) {
 
 // unlock gives the lock back; closing the file is enough.
 func (l *fileLock) unlock() {
-	l.file.Close()
+	_ = l.file.Close()
 }
 
 // poll asks until the answer is yes, or an error, or the context ends.

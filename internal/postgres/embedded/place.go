@@ -147,6 +147,7 @@ func (p place) choosePort(ctx context.Context, wanted int) (int, error) {
 	if wanted == 0 {
 		return 0, errors.New("embedded: no loopback port is free")
 	}
+	//nolint:gosec // the folder is configuration
 	if err := os.WriteFile(p.port(), []byte(strconv.Itoa(wanted)), 0o600); err != nil {
 		return 0, fmt.Errorf("embedded: note the port: %w", err)
 	}
@@ -159,7 +160,7 @@ func (p place) freePort(ctx context.Context, port string) int {
 	if err != nil {
 		return 0
 	}
-	defer listener.Close()
+	defer func() { _ = listener.Close() }()
 	address, ok := listener.Addr().(*net.TCPAddr)
 	if !ok {
 		return 0

@@ -70,7 +70,7 @@ func (l launcher) run(ctx context.Context, s *Server, port int) error {
 	if err != nil {
 		return fmt.Errorf("embedded: open the server's log: %w", err)
 	}
-	defer log.Close()
+	defer func() { _ = log.Close() }() // the server has its own copy
 	before, err := log.Seek(0, 2)
 	if err != nil {
 		return fmt.Errorf("embedded: open the server's log: %w", err)

@@ -120,7 +120,7 @@ func (l launcher) start(ctx context.Context) (*Server, error) {
 		err = s.connect(ctx, l.cfg.Database, port)
 	}
 	if err != nil {
-		return nil, errors.Join(err, s.Stop())
+		return nil, errors.Join(err, s.Stop()) //nolint:contextcheck // what was begun is undone also when the context has ended
 	}
 	l.cfg.Log.LogAttrs(ctx, slog.LevelInfo, "postgresql is running",
 		slog.String("folder", l.place.dir), slog.Int("port", port), slog.Bool("adopted", s.Adopted))

@@ -3,6 +3,7 @@ package embedded_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -34,11 +35,11 @@ func TestMain(m *testing.M) {
 func useUntilKilled(dir string) {
 	s, err := embedded.Start(context.Background(), config(dir))
 	if err != nil {
-		os.Stdout.WriteString(err.Error() + "\n")
+		_, _ = fmt.Fprintln(os.Stdout, err)
 		os.Exit(1)
 	}
-	os.Stdout.WriteString("ready " + strconv.FormatBool(s.Adopted) + "\n")
-	os.Stdin.Read(make([]byte, 1))
+	_, _ = fmt.Fprintln(os.Stdout, "ready")
+	_, _ = os.Stdin.Read(make([]byte, 1))
 	if err := s.Stop(); err != nil {
 		os.Exit(1)
 	}
@@ -90,7 +91,7 @@ func exec1(t *testing.T, url, sql string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close(t.Context())
+	defer func() { _ = conn.Close(t.Context()) }()
 	if _, err := conn.Exec(t.Context(), sql); err != nil {
 		t.Fatal(err)
 	}
@@ -199,8 +200,8 @@ func user(t *testing.T, dir string) (kill, leave func()) {
 		t.Fatalf("got %q and %v, want ready", said[:n], err)
 	}
 	kill = func() {
-		cmd.Process.Kill()
-		cmd.Wait()
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // reports the signal
 	}
 	leave = func() {
 		stdin.Close()

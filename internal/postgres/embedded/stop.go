@@ -24,7 +24,7 @@ func (s *Server) Stop() error {
 	if !last || s.pid == 0 {
 		return nil // another program adopted it, or it never ran
 	}
-	return s.place.shutDown(s.pid, s.exit)
+	return s.place.shutDown(context.Background(), s.pid, s.exit)
 }
 
 // StopWhenUnused waits until no program uses the server of a folder any more, also none that was killed, and stops it.
@@ -43,16 +43,16 @@ func StopWhenUnused(ctx context.Context, dir string) error {
 	if !ok {
 		return nil
 	}
-	return at.shutDown(found.pid, nil)
+	return at.shutDown(context.WithoutCancel(ctx), found.pid, nil)
 }
 
 // shutDown is a fast shutdown. Our own child tells when it has ended; of any other server the note in the data folder
 // does, because its process may linger as a zombie of somebody else.
-func (p place) shutDown(pid int, exit <-chan error) error {
+func (p place) shutDown(ctx context.Context, pid int, exit <-chan error) error {
 	if err := syscall.Kill(pid, syscall.SIGINT); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return fmt.Errorf("embedded: stop postgres: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
+	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
 	if exit != nil {
 		select {

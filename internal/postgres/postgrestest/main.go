@@ -37,7 +37,7 @@ type suite struct {
 func (s suite) Run() int {
 	code := s.m.Run()
 	if err := binary.stop(); err != nil {
-		os.Stderr.WriteString("postgrestest: " + err.Error() + "\n")
+		_, _ = os.Stderr.WriteString("postgrestest: " + err.Error() + "\n")
 		return max(code, 1)
 	}
 	return code

@@ -14,6 +14,13 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
+// SQLSTATE codes of a DROP DATABASE that lost a race.
+const (
+	codeObjectInUse = "55006"
+	codeNoDatabase  = "3D000"
+	codeInternal    = "XX000" // another session dropped it at the same moment
+)
+
 // stalePrefix begins the name of every test database of this machine; the process id follows. Machines that share a
 // server cannot tell each other's processes, so each keeps to its own.
 func stalePrefix() string {
@@ -22,7 +29,7 @@ func stalePrefix() string {
 		host = "localhost"
 	}
 	digest := fnv.New32a()
-	digest.Write([]byte(host))
+	_, _ = digest.Write([]byte(host)) // a hash never fails
 	return fmt.Sprintf("daesa_test_%08x_", digest.Sum32())
 }
 
@@ -65,9 +72,6 @@ func ownerAlive(name string) bool {
 
 // busy reports whether a database could not be dropped because it is in use, or because another binary just did.
 func busy(err error) bool {
-	var refused *pgconn.PgError
-	if !errors.As(err, &refused) {
-		return false
-	}
-	return refused.Code == "55006" || refused.Code == "3D000" || refused.Code == "XX000"
+	refused, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (refused.Code == codeObjectInUse || refused.Code == codeNoDatabase || refused.Code == codeInternal)
 }
