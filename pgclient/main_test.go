@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,46 +25,45 @@ type tripper func(*http.Request) (*http.Response, error)
 
 func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// answer is a response with a body.
-func answer(status int, body string) *http.Response {
-	return &http.Response{
-		StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}},
-		Body: io.NopCloser(strings.NewReader(body)),
+// step is what the gateway does with one call: answer, or never, or break the connection.
+type step struct {
+	status        int
+	body          string
+	retryAfter    string
+	hangs, breaks bool
+}
+
+func (s step) do(ctx context.Context) (*http.Response, error) {
+	switch {
+	case s.hangs:
+		<-ctx.Done()
+		return nil, ctx.Err()
+	case s.breaks:
+		return nil, io.ErrUnexpectedEOF
 	}
+	header := http.Header{"Content-Type": {"application/json"}}
+	if s.retryAfter != "" {
+		header.Set("Retry-After", s.retryAfter)
+	}
+	return &http.Response{StatusCode: s.status, Header: header, Body: io.NopCloser(strings.NewReader(s.body))}, nil
 }
 
-func refusal(status int, code string) *http.Response {
-	return answer(status, `{"code":"`+code+`","message":"안내"}`)
+func says(status int, code string) step {
+	return step{status: status, body: `{"code":"` + code + `","message":"안내"}`}
 }
 
-// script answers the calls in turn, the last answer for ever.
-func script(steps ...func(context.Context) (*http.Response, error)) (tripper, *int) {
-	calls := 0
+func shows(body string) step { return step{status: http.StatusOK, body: body} }
+
+func page(status int) step { return step{status: status, body: "<html>"} }
+
+// script takes the steps in turn, the last one for ever, and counts the calls.
+func script(steps ...step) (transport tripper, count *atomic.Int64) {
+	count = &atomic.Int64{}
 	return func(r *http.Request) (*http.Response, error) {
-		step := steps[min(calls, len(steps)-1)]
-		calls++
-		return step(r.Context())
-	}, &calls
+		at := min(int(count.Add(1)), len(steps)) - 1
+		return steps[at].do(r.Context())
+	}, count
 }
-
-func says(status int, code string) func(context.Context) (*http.Response, error) {
-	return func(context.Context) (*http.Response, error) { return refusal(status, code), nil }
-}
-
-func shows(body string) func(context.Context) (*http.Response, error) {
-	return func(context.Context) (*http.Response, error) { return answer(http.StatusOK, body), nil }
-}
-
-func page(status int) func(context.Context) (*http.Response, error) {
-	return func(context.Context) (*http.Response, error) { return answer(status, "<html>"), nil }
-}
-
-func hangs(ctx context.Context) (*http.Response, error) {
-	<-ctx.Done()
-	return nil, ctx.Err()
-}
-
-func breaks(context.Context) (*http.Response, error) { return nil, io.ErrUnexpectedEOF }
 
 func testConfig(transport http.RoundTripper) Config {
 	return Config{
@@ -83,11 +83,11 @@ func mustNew(t *testing.T, cfg Config) *Client {
 }
 
 // fixture reads a file of testdata.
-func fixture(t testing.TB, name string) []byte {
-	t.Helper()
+func fixture(tb testing.TB, name string) []byte {
+	tb.Helper()
 	body, err := os.ReadFile("testdata/" + name)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return body
 }
@@ -116,7 +116,7 @@ func payment(changes map[string]any) string {
 const absent = "\x00absent"
 
 // cancel is one element of cancels.
-func cancel(key string, amount any, status any) map[string]any {
+func cancel(key string, amount, status any) map[string]any {
 	return map[string]any{
 		"transactionKey": key, "cancelAmount": amount, "cancelStatus": status, "cancelReason": "변심",
 		"canceledAt": "2026-04-16T09:30:11+09:00", "refundableAmount": 0,

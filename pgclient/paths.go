@@ -140,8 +140,11 @@ func (p Path) validate(name PathName) error {
 
 // parts is the longest the path can take by its parts.
 func (p Path) parts() time.Duration {
-	retries := time.Duration(p.Attempts - 1)
-	return max(0, p.Wait) + time.Duration(p.Attempts)*p.Attempt + retries*p.BackoffMax
+	total := max(0, p.Wait) + p.Attempt
+	for range p.Attempts - 1 {
+		total += p.BackoffMax + p.Attempt
+	}
+	return total
 }
 
 // call is what is left of the budget once a slot is held.
