@@ -142,12 +142,16 @@ func writeIntent(ctx context.Context, tx pgx.Tx, p Payment, now time.Time) error
 	return nil
 }
 
-// queueAdoption turns what was parked for a key never seen into a claim against the payment that now exists.
+// queueAdoption turns what was parked for a key never seen into a claim against the payment that now exists. Where
+// a later notice has already made the same claim, the parked row stays and is settled with it.
 func queueAdoption(b *pgx.Batch, p Payment, now time.Time) {
 	b.Queue(`
-		UPDATE work
-		SET kind = 'cancel_claimed', order_id = @order_id, currency = @currency, due_at = LEAST(deadline, @due_at)
-		WHERE payment_key = @payment_key AND kind = 'parked' AND closed_at IS NULL`,
+		UPDATE work w
+		SET kind = 'cancel_claimed', order_id = @order_id, currency = @currency, due_at = LEAST(w.deadline, @due_at)
+		WHERE w.payment_key = @payment_key AND w.kind = 'parked' AND w.closed_at IS NULL
+			AND (w.transaction_key IS NOT NULL OR NOT EXISTS (
+				SELECT 1 FROM work c
+				WHERE c.payment_key = w.payment_key AND c.subject = 'cancel_claimed' AND c.closed_at IS NULL))`,
 		pgx.StrictNamedArgs{
 			"payment_key": p.Key, "order_id": p.OrderID, "currency": p.Amount.Currency, "due_at": now.Add(confirmDueAfter),
 		})

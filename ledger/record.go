@@ -86,6 +86,14 @@ type Recorded struct {
 // A payment key never seen is put in the books when the observation names an order of ours; otherwise
 // ErrNotFound. The same observation any number of times, in any order with others, ends in the same books.
 func (l *Ledger) Record(ctx context.Context, tx pgx.Tx, o Observation) (Recorded, error) {
+	return l.RecordWith(ctx, tx, o, func(*pgx.Batch, Recorded) {})
+}
+
+// RecordWith is Record with a row of the caller's own: what accompany adds to the batch is written with the
+// observation, in the same round trip and transaction. It sees what was recorded and must not read.
+func (l *Ledger) RecordWith(
+	ctx context.Context, tx pgx.Tx, o Observation, accompany func(b *pgx.Batch, recorded Recorded),
+) (Recorded, error) {
 	now := l.now()
 	row, err := lock(ctx, tx, o.PaymentKey)
 	if errors.Is(err, ErrNotFound) {
@@ -97,14 +105,16 @@ func (l *Ledger) Record(ctx context.Context, tx pgx.Tx, o Observation) (Recorded
 	before := row.payment()
 	decision := Decide(before, o)
 	e := workOut(before, row.order(), row.holder(), o, decision, now)
-	if err := l.write(ctx, tx, e, o, now); err != nil {
-		return Recorded{}, fmt.Errorf("record %s of payment %s: %w", o.Evidence, o.PaymentKey, err)
-	}
 	recorded := Recorded{
 		Outcome: e.outcome(), Before: before, After: e.after, Order: e.order, Applied: e.cancels, Open: decision.Open,
 	}
 	if decision.Conflict() && len(e.findings) > 0 {
 		recorded.Detail = e.findings[len(e.findings)-1].Detail
+	}
+	b := e.batch(o, now)
+	accompany(b, recorded)
+	if err := l.write(ctx, tx, b, e.announcements); err != nil {
+		return Recorded{}, fmt.Errorf("record %s of payment %s: %w", o.Evidence, o.PaymentKey, err)
 	}
 	l.metrics.recorded(o.Channel, recorded.Outcome)
 	return recorded, nil
@@ -170,7 +180,8 @@ func (l *Ledger) adopt(ctx context.Context, tx pgx.Tx, o Observation, now time.T
 	if err != nil {
 		return paymentRow{}, err
 	}
-	_, err = tx.Exec(ctx, `
+	b := &pgx.Batch{}
+	b.Queue(`
 		INSERT INTO payments (payment_key, order_id, merchant_id, status, currency, amount, created_at, updated_at)
 		VALUES (@payment_key, @order_id, '', 'ready', @currency, @amount, @now, @now)
 		ON CONFLICT (payment_key) DO NOTHING`,
@@ -178,7 +189,8 @@ func (l *Ledger) adopt(ctx context.Context, tx pgx.Tx, o Observation, now time.T
 			"payment_key": o.PaymentKey, "order_id": order.ID, "currency": order.Amount.Currency,
 			"amount": order.Amount.Minor, "now": now,
 		})
-	if err != nil {
+	queueAdoption(b, Payment{Key: o.PaymentKey, OrderID: order.ID, Amount: order.Amount}, now)
+	if err := tx.SendBatch(ctx, b).Close(); err != nil {
 		return paymentRow{}, fmt.Errorf("adopt: %w", err)
 	}
 	return lock(ctx, tx, o.PaymentKey)

@@ -106,9 +106,10 @@ func QueueClose(b *pgx.Batch, paymentKey string, kinds []WorkKind, transactionKe
 		})
 }
 
-// cancelKinds are the kinds of work that wait for a cancel of the gateway's.
+// cancelKinds are the kinds of work that wait for a cancel of the gateway's. A claim that was parked while the
+// payment's first intent was being committed is one of them.
 func cancelKinds() []WorkKind {
-	return []WorkKind{WorkCancelClaimed, WorkCancelListed, WorkCancelInProgress}
+	return []WorkKind{WorkCancelClaimed, WorkCancelListed, WorkCancelInProgress, WorkParked}
 }
 
 // queueWork closes what the decision settles and opens what it leaves owing.
@@ -155,7 +156,7 @@ func (e effects) queueCancelWork(b *pgx.Batch, o Observation, now time.Time) {
 func queueCloseUnnamed(b *pgx.Batch, paymentKey string, askedAt, now time.Time) {
 	b.Queue(`
 		UPDATE work SET closed_at = @now, closed_as = 'settled'
-		WHERE payment_key = @payment_key AND closed_at IS NULL AND kind = 'cancel_claimed'
+		WHERE payment_key = @payment_key AND closed_at IS NULL AND kind IN ('cancel_claimed', 'parked')
 			AND transaction_key IS NULL AND opened_at <= @asked_at`,
 		pgx.StrictNamedArgs{"now": now, "payment_key": paymentKey, "asked_at": askedAt})
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// write puts everything a decision means into the caller's transaction, in one round trip, and announces it.
-func (l *Ledger) write(ctx context.Context, tx pgx.Tx, e effects, o Observation, now time.Time) error {
+// batch is everything a decision means, as statements.
+func (e effects) batch(o Observation, now time.Time) *pgx.Batch {
 	b := &pgx.Batch{}
 	e.queuePayment(b, now)
 	e.queueCaptures(b, o, now)
@@ -28,15 +28,20 @@ func (l *Ledger) write(ctx context.Context, tx pgx.Tx, e effects, o Observation,
 	for _, a := range e.announcements {
 		queueAnnouncement(b, a, now)
 	}
+	return b
+}
+
+// write puts the statements into the caller's transaction, in one round trip, and announces what is to be told.
+func (l *Ledger) write(ctx context.Context, tx pgx.Tx, b *pgx.Batch, announcements []Announcement) error {
 	if b.Len() > 0 {
 		if err := tx.SendBatch(ctx, b).Close(); err != nil {
 			return fmt.Errorf("write: %w", err)
 		}
 	}
-	if len(e.announcements) == 0 {
+	if len(announcements) == 0 {
 		return nil
 	}
-	if err := l.notify.Notify(ctx, tx, e.announcements); err != nil {
+	if err := l.notify.Notify(ctx, tx, announcements); err != nil {
 		return fmt.Errorf("announce: %w", err)
 	}
 	return nil
