@@ -50,8 +50,9 @@ type Notice struct {
 	OrderID         string
 	MerchantID      string
 	Family          Family
-	Word            string   // the status as written, bounded
-	CancelKeys      []string // every cancel it names; nil when one of them cannot be named
+	Claims          ledger.Evidence // what the status would prove if the gateway itself had said it; "" unless FamilyKnownOther
+	Word            string          // the status as written, bounded
+	CancelKeys      []string        // every cancel it names; nil when one of them cannot be named
 	CancelRequestID string
 	Total, Balance  *ledger.Money // nil when absent or not exact
 	SecretDigest    []byte        // SHA-256, nil when it shows none
@@ -133,7 +134,7 @@ func (n *Notice) readPayment(o object) {
 	}
 	n.OrderID, n.MerchantID = o.identifier("orderId", orderIDMax), o.identifier("mId", 64)
 	n.Word = o.text("status", 40)
-	n.Family = familyOf(n.Word)
+	n.Family, n.Claims = familyOf(n.Word)
 	n.SecretDigest = digest(o.verbatim("secret"))
 	currency := ledger.Currency(o.code("currency"))
 	n.Total, n.Balance = exactly(o.money("totalAmount", currency)), exactly(o.money("balanceAmount", currency))
@@ -187,18 +188,25 @@ func (n *Notice) readCancel(o object) {
 func (n *Notice) readDeposit(o object) {
 	n.OrderID = o.identifier("orderId", orderIDMax)
 	n.Word = o.text("status", 40)
-	n.Family = familyOf(n.Word)
+	n.Family, n.Claims = familyOf(n.Word)
 	n.SecretDigest = digest(o.verbatim("secret"))
 }
 
-func familyOf(word string) Family {
+// familyOf sorts a status, and says what it claims where that is something other than a cancel.
+func familyOf(word string) (Family, ledger.Evidence) {
 	switch word {
 	case wordCanceled, wordPartialCanceled:
-		return FamilyCancel
-	case wordReady, wordInProgress, wordWaiting, wordDone, wordAborted, wordExpired:
-		return FamilyKnownOther
+		return FamilyCancel, ""
+	case wordReady, wordInProgress:
+		return FamilyKnownOther, ledger.EvidenceOpen
+	case wordWaiting:
+		return FamilyKnownOther, ledger.EvidenceWaiting
+	case wordDone:
+		return FamilyKnownOther, ledger.EvidenceCaptured
+	case wordAborted, wordExpired:
+		return FamilyKnownOther, ledger.EvidenceDead
 	}
-	return FamilyUnknown
+	return FamilyUnknown, ""
 }
 
 // retriedCountMax bounds a header that is only shown.
