@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"net"
 	"strconv"
@@ -71,6 +72,10 @@ func (c Config) poolConfig() (*pgxpool.Config, error) {
 
 	pool.MaxConns = c.MaxConns
 	pool.PingTimeout = c.ConnectTimeout
+	// A connection that was just used is not asked for a sign of life first: that would be one more round trip.
+	pool.ShouldPing = func(_ context.Context, last pgxpool.ShouldPingParams) bool {
+		return last.IdleDuration > pingAfterIdle
+	}
 
 	conn := pool.ConnConfig
 	conn.DialFunc = c.Dial
@@ -95,6 +100,9 @@ func (c Config) poolConfig() (*pgxpool.Config, error) {
 // recognizes one.
 var errURL = errors.New("postgres: the database URL cannot be read; write postgres://user:password@host:5432/database, " +
 	"percent-encode special characters of the password, and check port and parameters such as sslmode")
+
+// pingAfterIdle is how long a connection may have been idle before it is checked when it is taken from the pool.
+const pingAfterIdle = 10 * time.Second
 
 func milliseconds(d time.Duration) string {
 	return strconv.FormatInt(d.Milliseconds(), 10)

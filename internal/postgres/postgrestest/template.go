@@ -12,13 +12,15 @@ import (
 	"daesa/migrations"
 )
 
+const templatePrefix = "daesa_template_"
+
 // templateLock is the advisory lock under which a template is made: test binaries run beside each other.
 const templateLock = 0x64616573612d7470
 
 // ensureTemplate returns the name of a database with all migrations applied. Its name carries a digest of them, so a
 // changed migration gets a template of its own.
 func (s *shared) ensureTemplate(ctx context.Context) (string, error) {
-	name := "daesa_template_" + migrations.Digest()[:16]
+	name := templatePrefix + migrations.Digest()[:16]
 	conn, err := s.admin.Acquire(ctx)
 	if err != nil {
 		return "", fmt.Errorf("connect to the test server: %w", err)
@@ -67,11 +69,39 @@ func (s *shared) makeTemplate(ctx context.Context, conn *pgxpool.Conn, name stri
 		return fmt.Errorf("apply the migrations to the template: %w", err)
 	}
 
-	return execAll(
+	if err := execAll(
 		ctx, conn,
 		`ALTER DATABASE `+building+` RENAME TO `+name,
 		`ALTER DATABASE `+name+` WITH ALLOW_CONNECTIONS false`,
-	)
+	); err != nil {
+		return err
+	}
+	return dropOldTemplates(ctx, conn)
+}
+
+// templatesKept is how many sets of migrations have their template at hand: other branches, other working copies.
+const templatesKept = 6
+
+func dropOldTemplates(ctx context.Context, conn *pgxpool.Conn) error {
+	rows, err := conn.Query(ctx, `
+		SELECT datname
+		FROM pg_database
+		WHERE starts_with(datname, $1)
+		ORDER BY oid DESC
+		OFFSET $2`, templatePrefix, templatesKept)
+	if err != nil {
+		return fmt.Errorf("look for old templates: %w", err)
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return fmt.Errorf("look for old templates: %w", err)
+	}
+	for _, name := range names {
+		if err := execAll(ctx, conn, `DROP DATABASE IF EXISTS `+name); err != nil && !busy(err) {
+			return err
+		}
+	}
+	return nil
 }
 
 func execAll(ctx context.Context, conn *pgxpool.Conn, statements ...string) error {
