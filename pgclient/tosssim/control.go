@@ -6,14 +6,15 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"time"
 )
 
 // routeControl is the control API: what a test does by method calls, for other processes and for curl. See the package
 // documentation for the table.
 func (s *Sim) routeControl(mux *http.ServeMux) {
-	mux.HandleFunc("POST /__sim/open", control(func(c Checkout) (any, error) { return keyed(s.Open(c)), nil }))
-	mux.HandleFunc("POST /__sim/authenticate", control(func(c Checkout) (any, error) { return keyed(s.Authenticate(c)), nil }))
+	mux.HandleFunc("POST /__sim/open", controlCheckout(s.Open))
+	mux.HandleFunc("POST /__sim/authenticate", controlCheckout(s.Authenticate))
 	mux.HandleFunc("POST /__sim/approve", control(func(c command) (any, error) { return nil, s.Approve(c.PaymentKey) }))
 	mux.HandleFunc("POST /__sim/deposit", control(func(c command) (any, error) { return nil, s.Deposit(c.PaymentKey) }))
 	mux.HandleFunc("POST /__sim/revert", control(func(c command) (any, error) { return nil, s.RevertDeposit(c.PaymentKey) }))
@@ -115,7 +116,16 @@ func (p controlPlan) plan() DeliveryPlan {
 	}
 }
 
-func keyed(paymentKey string) map[string]string { return map[string]string{"paymentKey": paymentKey} }
+// controlCheckout is stricter than the methods: who types JSON by hand mistypes.
+func controlCheckout(begin func(Checkout) string) http.HandlerFunc {
+	return control(func(c Checkout) (any, error) {
+		known := []Method{"", Card, VirtualAccount, EasyPay, Transfer, ForeignEasyPay}
+		if c.OrderID == "" || c.Amount <= 0 || !slices.Contains(known, c.Method) {
+			return nil, errors.New("a checkout needs an orderId, a positive amount and a known method")
+		}
+		return map[string]string{"paymentKey": begin(c)}, nil
+	})
+}
 
 func delivered(status int, err error) (any, error) {
 	if errors.Is(err, ErrNotFound) || errors.Is(err, errNoURL) {
