@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
-	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -33,22 +33,24 @@ func newLane(cfg Config, name PathName, b *breaker) *lane {
 }
 
 // Permit is a slot and the breaker's permission, claimed before the caller commits its intent. Release must be
-// called, and may be called more than once; a permission that was never used goes back to the breaker.
+// called, and may be called more than once; a permission that was never used goes back to the breaker. A permit is
+// for one call of one goroutine.
 type Permit struct {
-	lane  *lane
-	token *token // nil without a breaker, and once used
-	once  sync.Once
+	lane     *lane
+	token    *token // nil without a breaker, and once used
+	released atomic.Bool
 }
 
 // Release gives back what the permit holds.
 func (p *Permit) Release() {
-	p.once.Do(func() {
-		if p.token != nil {
-			p.token.Cancel()
-		}
-		p.lane.metrics.inFlight.WithLabelValues(string(p.lane.name)).Dec()
-		p.lane.slots.release()
-	})
+	if p.released.Swap(true) {
+		return
+	}
+	if p.token != nil {
+		p.token.Cancel()
+	}
+	p.lane.metrics.inFlight.WithLabelValues(string(p.lane.name)).Dec()
+	p.lane.slots.release()
 }
 
 // reserve claims a slot and the breaker's permission. When it refuses, nothing was sent.

@@ -125,6 +125,9 @@ func TestReserve_RefusesOverTheCapAndGivesBack(t *testing.T) {
 			t.Error("a double release freed two slots")
 		}
 		second.Release()
+		if got := c.Confirm(t.Context(), second, ConfirmRequest{PaymentKey: "pk_1", OrderID: "o", Amount: ledger.Won(1), IdempotencyKey: "k"}); got.Verdict != VerdictUnprocessed {
+			t.Error("sent under a permit that was given back")
+		}
 		held, _ := c.ReserveCancel(t.Context())
 		go func() {
 			time.Sleep(500 * time.Millisecond)

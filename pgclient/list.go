@@ -1,7 +1,6 @@
 package pgclient
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -171,7 +170,7 @@ func transactionKind(word string) TransactionKind {
 func quarantined(o object, raw []byte, problem string) QuarantinedRow {
 	masked, err := Mask(raw)
 	if err != nil {
-		masked, _ = json.Marshal(bounded(sanitized(string(bytes.ToValidUTF8(raw, nil))), 100))
+		masked = json.RawMessage("null") // not an object: the problem says so, and nothing in it can be masked by name
 	}
 	return QuarantinedRow{
 		TransactionKey: o.identifier("transactionKey", transactionKeyMax), PaymentKey: o.text("paymentKey", paymentKeyMax),

@@ -114,8 +114,8 @@ func (c *Client) post(ctx context.Context, permit *Permit, l *lane, channel ledg
 		return unfit("the request cannot be written as JSON")
 	case idempotencyKey == "" || len(idempotencyKey) > 300 || !graphic(idempotencyKey):
 		return unfit("the idempotency key has no valid form")
-	case permit == nil || permit.lane != l:
-		return unfit("the permit is for another path")
+	case permit == nil || permit.lane != l || permit.released.Load():
+		return unfit("the permit is for another path, or was given back")
 	}
 	var seen ledger.Observation
 	asked := c.cfg.Now()
