@@ -1,0 +1,125 @@
+package checkout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
+
+	"daesa/internal/postgres"
+	"daesa/ledger"
+)
+
+// ExpireOrdersArgs expires orders whose time is over.
+type ExpireOrdersArgs struct{}
+
+// Kind names the job.
+func (ExpireOrdersArgs) Kind() string { return "expire_orders" }
+
+// TidyCheckoutArgs deletes what no caller can ask for any more and counts the dead events.
+type TidyCheckoutArgs struct{}
+
+// Kind names the job.
+func (TidyCheckoutArgs) Kind() string { return "tidy_checkout" }
+
+const (
+	expireBatch = 500
+	tidyBatch   = 1000
+	// callerRequestsFor is how long a caller may repeat a request and get its reply: as long as the gateway itself
+	// remembers its idempotency keys.
+	callerRequestsFor = 15 * 24 * time.Hour
+)
+
+// JobConfig is what the periodic workers of this package need.
+type JobConfig struct {
+	DB      *pgxpool.Pool
+	Ledger  *ledger.Ledger
+	Metrics *Metrics
+	Now     func() time.Time
+}
+
+func (c JobConfig) validate() error {
+	if c.DB == nil || c.Ledger == nil || c.Metrics == nil || c.Now == nil {
+		return errors.New("checkout: the jobs need DB, Ledger, Metrics and Now")
+	}
+	return nil
+}
+
+// ExpireOrdersWorker expires orders. It is idempotent: an order expires once, and one that a live payment holds never.
+type ExpireOrdersWorker struct {
+	river.WorkerDefaults[ExpireOrdersArgs]
+
+	cfg JobConfig
+}
+
+// NewExpireOrdersWorker makes an ExpireOrdersWorker.
+func NewExpireOrdersWorker(cfg JobConfig) (*ExpireOrdersWorker, error) {
+	return &ExpireOrdersWorker{cfg: cfg}, cfg.validate()
+}
+
+// Work expires orders in batches, each in a transaction of its own, until none is left.
+func (w *ExpireOrdersWorker) Work(ctx context.Context, _ *river.Job[ExpireOrdersArgs]) error {
+	for {
+		var expired int64
+		err := postgres.InTx(ctx, w.cfg.DB, func(tx pgx.Tx) (err error) {
+			expired, err = w.cfg.Ledger.ExpireOrders(ctx, tx, expireBatch)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		w.cfg.Metrics.expired(expired)
+		if expired < expireBatch {
+			return nil
+		}
+	}
+}
+
+// TidyWorker keeps the table of callers' requests small and the gauge of dead events true. It is idempotent.
+type TidyWorker struct {
+	river.WorkerDefaults[TidyCheckoutArgs]
+
+	cfg JobConfig
+}
+
+// NewTidyWorker makes a TidyWorker.
+func NewTidyWorker(cfg JobConfig) (*TidyWorker, error) {
+	return &TidyWorker{cfg: cfg}, cfg.validate()
+}
+
+// Work deletes in batches until nothing old is left, then counts.
+func (w *TidyWorker) Work(ctx context.Context, _ *river.Job[TidyCheckoutArgs]) error {
+	for {
+		tag, err := w.cfg.DB.Exec(ctx, `
+			DELETE FROM caller_requests
+			WHERE (scope, key) IN (
+				SELECT scope, key FROM caller_requests
+				WHERE created_at < @before AND (lease_until IS NULL OR lease_until < @now)
+				ORDER BY created_at
+				LIMIT @limit)`,
+			pgx.StrictNamedArgs{"before": w.cfg.Now().Add(-callerRequestsFor), "now": w.cfg.Now(), "limit": tidyBatch})
+		if err != nil {
+			return fmt.Errorf("delete old requests of callers: %w", err)
+		}
+		if tag.RowsAffected() < tidyBatch {
+			return w.count(ctx)
+		}
+	}
+}
+
+func (w *TidyWorker) count(ctx context.Context) error {
+	rows, err := w.cfg.DB.Query(ctx, `SELECT count(*) FROM events WHERE dead_at IS NOT NULL AND delivered_at IS NULL`)
+	if err != nil {
+		return fmt.Errorf("count dead events: %w", err)
+	}
+	dead, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[int64])
+	if err != nil {
+		return fmt.Errorf("count dead events: %w", err)
+	}
+	w.cfg.Metrics.dead(dead)
+	return nil
+}
