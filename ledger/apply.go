@@ -31,9 +31,18 @@ func workOut(p Payment, order Order, holder string, o Observation, d Decision, n
 	if o.Evidence.HasObject() && !d.Conflict() {
 		e.adopt(o)
 	}
-	if d.Verdict != goes {
-		return e
+	if d.Verdict == goes {
+		e.move(holder, o, order, now)
 	}
+	if o.Evidence == EvidenceCaptured && !d.Conflict() && e.after.shownBy(o) {
+		e.after.Tax = o.Tax
+	}
+	return e
+}
+
+// move applies a decision that changes status or money.
+func (e *effects) move(holder string, o Observation, order Order, now time.Time) {
+	p, d := e.before, e.decision
 	e.after.Status, e.after.UpdatedAt = d.To, now
 	e.after.Reason = reasonOf(d.To, o, p)
 	e.after.UndecidedSince = undecidedSince(p, d.To, now)
@@ -44,7 +53,17 @@ func workOut(p Payment, order Order, holder string, o Observation, d Decision, n
 	e.capture(d, order)
 	e.cancel(d, order, now)
 	e.settleOrder(o)
-	return e
+}
+
+// shownBy reports whether the observation shows the payment's money as it stands, not as it stood before.
+func (p Payment) shownBy(o Observation) bool {
+	var done int64
+	for _, c := range o.Cancels {
+		if c.State == CancelDone {
+			done += c.Amount.Minor
+		}
+	}
+	return p.Captured().Positive() && p.Canceled().Minor == done
 }
 
 func reasonOf(s Status, o Observation, p Payment) string {
@@ -75,9 +94,6 @@ func (e *effects) adopt(o Observation) {
 	e.after.VirtualAccount = e.after.VirtualAccount || o.VirtualAccount
 	if len(o.SecretDigest) > 0 {
 		e.after.SecretDigest = o.SecretDigest // a later look-up may no longer show the secret
-	}
-	if o.Evidence == EvidenceCaptured {
-		e.after.Tax = o.Tax
 	}
 }
 
@@ -154,6 +170,7 @@ func (e *effects) cancel(d Decision, order Order, now time.Time) {
 				e.revoke(c.CreditsRevoked, c.TransactionKey, c.CanceledAt)
 			}
 		}
+		e.after.Cancels[len(e.after.Cancels)-1] = c
 		e.cancels = append(e.cancels, c)
 	}
 }

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -42,8 +43,8 @@ func (d Decision) Conflict() bool { return d.Verdict == conflicts }
 func Decide(p Payment, o Observation) Decision {
 	d := Decision{From: p.Status, To: p.Status, WaitingSeenAt: p.WaitingSeenAt}
 	if !o.Evidence.HasObject() {
-		if o.Attempt != p.Attempt {
-			d.Event, d.Verdict = callEvent(o.Evidence), stays // another attempt owns the row
+		if o.Attempt == 0 || o.Attempt != p.Attempt {
+			d.Event, d.Verdict = callEvent(o.Evidence), stays // no attempt, or one that no longer owns the row
 			return d
 		}
 		return d.take(callEvent(o.Evidence))
@@ -85,14 +86,24 @@ func callEvent(e Evidence) Event {
 	panic(fmt.Sprintf("evidence %q is not a call's outcome", e))
 }
 
-// take looks the event up in the state machine.
+// take looks the event up in the state machine. A conflict always brings its finding: no contradiction goes by
+// unseen.
 func (d Decision) take(e Event) Decision {
 	m := transitions[d.From][e]
 	d.Event, d.Verdict = e, m.verdict
-	if m.verdict == goes {
+	switch m.verdict {
+	case goes:
 		d.To = m.to
+	case conflicts:
+		return d.refuse(d.contradiction())
+	case stays, refuses:
 	}
 	return d
+}
+
+// contradiction is the finding that the event cannot have happened to a payment as our books show it.
+func (d Decision) contradiction() Finding {
+	return Finding{Kind: KindHistoryChanged, Detail: fmt.Sprintf("%s while our books say %s", d.Event, d.From)}
 }
 
 // refuse keeps the books as they are and reports why.
@@ -146,6 +157,9 @@ func decideWaiting(d Decision, p Payment, o Observation) Decision {
 	if !o.VirtualAccount {
 		return d.refuse(finding(KindHistoryChanged, p, o, "a payment without virtual account is shown waiting for a deposit"))
 	}
+	if o.AskedAt.Before(current.CapturedAt) {
+		return d.stale(EventWaiting) // asked before the deposit came
+	}
 	if p.WaitingSeenAt.IsZero() || o.AskedAt.Sub(p.WaitingSeenAt) < fallbackConfirmAfter {
 		if p.WaitingSeenAt.IsZero() {
 			d.WaitingSeenAt = o.SeenAt
@@ -192,7 +206,7 @@ func voids(o Observation) []Cancel {
 		}
 		all = append(all, Cancel{TransactionKey: key, Amount: nothing, CanceledAt: o.SeenAt})
 	}
-	if o.Listed != "" && all[0].TransactionKey != o.Listed {
+	if o.Listed != "" && !(Payment{Cancels: all}).HasCancel(o.Listed) {
 		all = append(all, Cancel{TransactionKey: o.Listed, Amount: nothing, CanceledAt: all[0].CanceledAt})
 	}
 	for i := range all {
@@ -237,17 +251,17 @@ func decideCaptured(d Decision, p Payment, o Observation) Decision {
 // money to write, they contradict each other.
 func (d Decision) settle(e Event) Decision {
 	next := d.take(e)
-	if next.Verdict == stays && next.Capture != nil {
+	switch {
+	case next.Verdict == stays && next.Capture != nil:
 		next.Verdict = goes // a deposit that came again leaves the payment done
+	case next.Verdict == stays:
+		return next.refuse(next.contradiction())
 	}
-	if next.Verdict == goes {
-		return next
-	}
-	return next.refuse(Finding{Kind: KindHistoryChanged, Detail: fmt.Sprintf("%s while our books say %s", e, d.From)})
+	return next
 }
 
 // settleCapture finds whether the money shown is new. A virtual account whose deposit fell back unnoticed and
-// came again shows another transaction key: the first capture is reversed and the second recorded.
+// came again shows another transaction key and a later time: the first capture is reversed and the second recorded.
 func settleCapture(d Decision, p Payment, o Observation) Decision {
 	key := ""
 	if len(o.Cancels) == 0 {
@@ -268,7 +282,7 @@ func settleCapture(d Decision, p Payment, o Observation) Decision {
 	case key == "" || key == current.TransactionKey || p.knowsCapture(key):
 	case current.TransactionKey == "":
 		d.LearnedKey = key
-	case p.VirtualAccount && p.Canceled().IsZero():
+	case p.VirtualAccount && p.Canceled().IsZero() && at.After(current.CapturedAt):
 		current.ReversedAt = at
 		d.Reversed, d.Capture = &current, &fresh
 	}
@@ -318,7 +332,7 @@ func (d *Decision) collectCancels(p Payment, o Observation) (Money, *Finding) {
 // collectDone adds one finished cancel unless it is in our books, and returns what it adds to the sum.
 func (d *Decision) collectDone(p Payment, o Observation, c ObservedCancel) (Money, *Finding) {
 	nothing := Money{Currency: p.Amount.Currency}
-	for _, known := range p.Cancels {
+	for _, known := range slices.Concat(p.Cancels, d.Cancels) {
 		if known.TransactionKey != c.TransactionKey {
 			continue
 		}

@@ -54,9 +54,13 @@ func announcement(kind EventKind, to Audience, p Payment, reference string, fact
 	return Announcement{ID: id, Kind: kind, Audience: to, OrderID: p.OrderID, PaymentKey: p.Key, Facts: facts, At: at}
 }
 
-// tell works out who must hear of the effects.
+// tell works out who must hear of the effects, in the order in which they happened. What becomes of a surplus
+// payment's money later is no event of the order, which another payment holds.
 func (e *effects) tell() {
 	p := e.after
+	if r := e.decision.Reversed; r != nil && !p.Surplus {
+		e.announce(EventOrderReopened, AudienceMerchant, captureReference(p.Key, r.Number), r.Amount, r.ReversedAt, nil)
+	}
 	if c := e.decision.Capture; c != nil {
 		kind := EventOrderPaid
 		if p.Surplus {
@@ -64,11 +68,18 @@ func (e *effects) tell() {
 		}
 		e.announce(kind, AudienceMerchant, captureReference(p.Key, c.Number), c.Amount, c.CapturedAt, nil)
 	}
-	if r := e.decision.Reversed; r != nil {
-		e.announce(EventOrderReopened, AudienceMerchant, captureReference(p.Key, r.Number), r.Amount, r.ReversedAt, nil)
+	if !p.Surplus {
+		e.tellCancels()
 	}
-	left := p.Captured()
-	for _, c := range p.Cancels {
+	if p.Status == StatusFailed && e.before.Status != StatusFailed {
+		e.announce(EventPaymentFailed, AudienceMerchant, "failed", p.Amount, p.UpdatedAt, map[string]any{"code": p.Reason})
+	}
+}
+
+// tellCancels tells the merchant of every new cancel, and the customer of those that give money back.
+func (e *effects) tellCancels() {
+	left := e.after.Captured()
+	for _, c := range e.after.Cancels {
 		left.Minor -= c.Amount.Minor
 		if !e.isNew(c) {
 			continue
@@ -82,9 +93,6 @@ func (e *effects) tell() {
 		if c.Amount.Positive() {
 			e.announce(kind, AudienceCustomer, c.TransactionKey, c.Amount, c.CanceledAt, extra)
 		}
-	}
-	if p.Status == StatusFailed && e.before.Status != StatusFailed {
-		e.announce(EventPaymentFailed, AudienceMerchant, "failed", p.Amount, p.UpdatedAt, map[string]any{"code": p.Reason})
 	}
 }
 

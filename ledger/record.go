@@ -171,7 +171,8 @@ func collectPayment(rows pgx.Rows) (paymentRow, error) {
 }
 
 // adopt puts a payment key in the books that the gateway named for an order of ours: a listed payment whose
-// confirm never reached us, or an answer by order id that is about another key than asked.
+// confirm never reached us, or an answer by order id that is about another key than asked. Notices parked for
+// the key become claims against it.
 func (l *Ledger) adopt(ctx context.Context, tx pgx.Tx, o Observation, now time.Time) (paymentRow, error) {
 	if !o.Evidence.HasObject() {
 		return paymentRow{}, ErrNotFound

@@ -120,10 +120,13 @@ func queueCancel(b *pgx.Batch, c Cancel, p Payment) {
 		})
 }
 
+// queueAnnouncement keeps an announcement. A payment can fail twice, revived in between: the second time is the
+// same event, and must not keep the books from being written.
 func queueAnnouncement(b *pgx.Batch, a Announcement, now time.Time) {
 	b.Queue(`
 		INSERT INTO events (event_id, kind, audience, order_id, payment_key, facts, created_at)
-		VALUES (@event_id, @kind, @audience, @order_id, @payment_key, @facts, @now)`,
+		VALUES (@event_id, @kind, @audience, @order_id, @payment_key, @facts, @now)
+		ON CONFLICT (event_id) DO NOTHING`,
 		pgx.StrictNamedArgs{
 			"event_id": a.ID, "kind": a.Kind, "audience": a.Audience, "order_id": a.OrderID,
 			"payment_key": a.PaymentKey, "facts": a.Facts, "now": now,
