@@ -1,0 +1,88 @@
+package webhook
+
+import (
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"daesa/pgclient"
+)
+
+const (
+	// eagerAfter is when the sweeper first asks for a cancel whose notice failed, if it may ask at all before the
+	// sender gives up: after the second redelivery, which brings most of them.
+	eagerAfter = 5 * time.Minute
+	// claimsMax bounds the open claims of one payment: whoever knows a payment key can make up cancels.
+	claimsMax = 20
+)
+
+// clock is where the sender is in its redelivery.
+type clock struct {
+	attempt    int        // of 7, as the sender counts
+	next       *time.Time // nil when it will not come again by itself
+	lastChance time.Time
+}
+
+func (d *delivery) clock() clock {
+	schedule := pgclient.RedeliverySchedule()
+	c := clock{attempt: min(d.notice.RetriedCount, len(schedule)), lastChance: pgclient.LastChance(d.at)}
+	if c.attempt < len(schedule) {
+		next := d.at.Add(schedule[c.attempt])
+		c.next = &next
+	}
+	return c
+}
+
+// claimed is the cancels to open claims for; a nil element stands for one that the notice did not name.
+func claimed(keys []string) []*string {
+	if len(keys) == 0 {
+		return []*string{nil}
+	}
+	keys = keys[:min(len(keys), claimsMax)]
+	all := make([]*string, len(keys))
+	for i := range keys {
+		all[i] = &keys[i]
+	}
+	return all
+}
+
+// queueClaims leaves work behind for a cancel notice that was not acknowledged, so that the cancel is found even if
+// every redelivery fails. A claim that is open already keeps its due time and its deadline, and learns where the
+// sender is.
+func (h *Handler) queueClaims(b *pgx.Batch, d delivery, claims []*string, now time.Time) {
+	if len(claims) == 0 {
+		return
+	}
+	clock := d.clock()
+	due := clock.lastChance
+	if h.cfg.Eager {
+		due = now.Add(eagerAfter)
+	}
+	b.Queue(`
+		INSERT INTO work AS w (kind, payment_key, order_id, transaction_key, currency, opened_at, due_at, deadline,
+			notice_failed_at, notice_attempt, notice_next_at)
+		SELECT 'cancel_claimed', p.payment_key, p.order_id, claimed.transaction_key, p.currency, @now, @due_at::timestamptz,
+			@deadline::timestamptz, @now, @notice_attempt::integer, @notice_next_at::timestamptz
+		FROM payments p
+		CROSS JOIN unnest(@claims::text[]) AS claimed (transaction_key)
+		WHERE p.payment_key = @payment_key
+			AND NOT EXISTS (SELECT 1 FROM cancels c WHERE c.transaction_key = claimed.transaction_key)
+			AND (SELECT count(*) FROM work o WHERE o.payment_key = p.payment_key AND o.closed_at IS NULL
+					AND o.subject IS DISTINCT FROM COALESCE('cancel:' || claimed.transaction_key, 'cancel_claimed')) < @claims_max::integer
+		ON CONFLICT (payment_key, subject) WHERE closed_at IS NULL
+		DO UPDATE SET kind = CASE WHEN w.kind = 'parked' THEN excluded.kind ELSE w.kind END,
+			notice_failed_at = COALESCE(w.notice_failed_at, excluded.notice_failed_at),
+			notice_attempt = excluded.notice_attempt, notice_next_at = excluded.notice_next_at`,
+		pgx.StrictNamedArgs{
+			"now": now, "due_at": due, "deadline": clock.lastChance, "notice_attempt": clock.attempt,
+			"notice_next_at": clock.next, "claims": claims, "payment_key": d.paymentKey, "claims_max": claimsMax,
+		})
+}
+
+// nullable turns a zero time into NULL.
+func nullable(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}

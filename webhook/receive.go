@@ -1,0 +1,143 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"daesa/internal/web"
+	"daesa/ledger"
+	"daesa/pgclient"
+)
+
+// bodyMax is far above the largest notice there is: a payment with many cancels has some tens of kilobytes.
+const bodyMax = 256 << 10
+
+// errDeadline is the cause of a request that ran out of its own time.
+var errDeadline = errors.New("the deadline of the notice has passed")
+
+// Receive answers one delivery of POST /webhooks/toss. A refusal is returned as a [*Refusal].
+//
+// The question to the gateway ends when the sender hangs up. What is written down does not: an answer of the gateway
+// that we already hold is recorded, within the deadline, whoever still listens.
+func (h *Handler) Receive(w http.ResponseWriter, r *http.Request) error {
+	seen := h.cfg.Now()
+	asking, stop := context.WithTimeoutCause(r.Context(), h.cfg.Deadline, errDeadline)
+	defer stop()
+	end, _ := asking.Deadline()
+	writing, stopWriting := context.WithDeadlineCause(context.WithoutCancel(asking), end, errDeadline)
+	defer stopWriting()
+
+	v := h.handle(writing, asking, h.deliver(w, r, seen))
+	took := h.cfg.Now().Sub(seen)
+	h.cfg.Metrics.answered(v.outcome, took, h.cfg.Deadline-took)
+	if v.outcome.refusal() != nil {
+		return &Refusal{Outcome: v.outcome, Reason: v.reason, status: v.httpStatus(), cause: v.cause}
+	}
+	return web.WriteJSON(w, http.StatusOK, map[string]Outcome{"outcome": v.outcome})
+}
+
+// deliver reads the request. What cannot be read is a delivery too: it has its verdict already.
+func (h *Handler) deliver(w http.ResponseWriter, r *http.Request, seen time.Time) delivery {
+	d := delivery{at: seen, source: web.ClientIP(r, h.cfg.TrustedProxies).String()}
+	body, err := h.read(w, r)
+	d.setBody(body)
+	if err != nil {
+		d.settled = verdict{outcome: OutcomeBodyUnparsable, reason: unread(err), status: unreadStatus(err), cause: err}
+		return d
+	}
+	if d.notice, err = h.cfg.Gateway.ReadNotice(r.Header, body); err != nil {
+		d.settled = verdict{outcome: OutcomeBodyUnparsable, reason: "not_an_object", cause: err}
+		return d
+	}
+	return h.sort(d, h.cfg.Gateway.VerifySignature(r.Header, body))
+}
+
+// read takes the body in, within its own budget, so that a slow sender leaves time for what follows.
+func (h *Handler) read(w http.ResponseWriter, r *http.Request) (body []byte, err error) {
+	bounded := web.Timeout(h.cfg.BodyBudget)
+	bounded(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, err = web.ReadBody(r, bodyMax)
+	})).ServeHTTP(w, r)
+	return body, err
+}
+
+func unread(err error) string {
+	switch {
+	case errors.Is(err, web.ErrBodyTooLarge):
+		return "too_large"
+	case errors.Is(err, web.ErrBodyTimeout):
+		return "too_slow"
+	case errors.Is(err, web.ErrUnsupportedMedia):
+		return "encoded"
+	}
+	return "broken_off"
+}
+
+func unreadStatus(err error) int {
+	switch {
+	case errors.Is(err, web.ErrBodyTooLarge):
+		return http.StatusRequestEntityTooLarge
+	case errors.Is(err, web.ErrBodyTimeout):
+		return http.StatusRequestTimeout
+	case errors.Is(err, web.ErrUnsupportedMedia):
+		return http.StatusUnsupportedMediaType
+	}
+	return http.StatusBadRequest
+}
+
+// handle stores the delivery, and asks and records where storing did not decide it.
+func (h *Handler) handle(writing, asking context.Context, d delivery) verdict {
+	stored, err := h.store(writing, d)
+	if err != nil {
+		return verdict{outcome: OutcomeDBFailed, reason: "store", cause: err}
+	}
+	if stored.NotParked {
+		h.cfg.Metrics.notParked.Inc()
+	}
+	if stored.Outcome != received {
+		v := d.settled
+		v.outcome = stored.Outcome
+		return v
+	}
+	d.id, d.paymentKey = stored.DeliveryID, stored.PaymentKey
+	asked := h.cfg.Now()
+	seen, err := h.ask(asking, d.paymentKey)
+	d.queryTook = h.cfg.Now().Sub(asked)
+	if err != nil {
+		v := verdict{outcome: OutcomeQueryFailed, reason: string(reasonOf(err)), cause: err}
+		h.cfg.Metrics.asked(reasonOf(err), d.queryTook)
+		return h.conclude(writing, d, v)
+	}
+	h.cfg.Metrics.asked("", d.queryTook)
+	return h.record(writing, d, seen)
+}
+
+// ask puts the question to the gateway. It holds no lock and no database connection.
+func (h *Handler) ask(ctx context.Context, paymentKey string) (ledger.Observation, error) {
+	until := h.cfg.QueryBudget
+	if deadline, ok := ctx.Deadline(); ok {
+		reserve, stop := context.WithDeadline(ctx, deadline.Add(-writeReserve))
+		defer stop()
+		ctx = reserve
+	}
+	ctx, stop := context.WithTimeout(ctx, until)
+	defer stop()
+	return h.cfg.Gateway.Query(ctx, ledger.ChannelWebhook, paymentKey)
+}
+
+// reasonOf is why the gateway gave no answer.
+func reasonOf(err error) pgclient.Reason {
+	if failure, ok := errors.AsType[*pgclient.Error](err); ok && failure.Reason != "" {
+		return failure.Reason
+	}
+	return pgclient.ReasonUnreadable
+}
+
+// logConclusion notes that the outcome of a delivery could not be written; the reaper will close it.
+func (h *Handler) logConclusion(ctx context.Context, d delivery, v verdict, err error) {
+	h.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "delivery left open",
+		slog.Int64("delivery_id", d.id), slog.String("outcome", string(v.outcome)), slog.Any("error", err))
+}
