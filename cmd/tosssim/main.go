@@ -57,7 +57,9 @@ func run(ctx context.Context, args []string, out, diagnostics io.Writer) error {
 		SecretKey: *secretKey, WebhookURL: *webhookURL, Clock: clock,
 		Log: slog.New(slog.NewTextHandler(diagnostics, nil)),
 	})
-	fmt.Fprintf(out, "tosssim listens on http://%s\n", listener.Addr())
+	if _, err := fmt.Fprintf(out, "tosssim listens on http://%s\n", listener.Addr()); err != nil {
+		return errors.Join(fmt.Errorf("print the address: %w", err), listener.Close())
+	}
 	return serve(ctx, sim, listener)
 }
 

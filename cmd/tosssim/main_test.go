@@ -49,7 +49,11 @@ func TestRunServesUntilItsContextEnds(t *testing.T) {
 func TestRunRefuses(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
-		{"-addr", "0.0.0.0:0"}, {"-addr", ":9400"}, {"-addr", "192.0.2.1:80"}, {"-addr", "nonsense"}, {"-speed", "0"},
+		{"-addr", "0.0.0.0:0"},
+		{"-addr", ":9400"},
+		{"-addr", "192.0.2.1:80"},
+		{"-addr", "nonsense"},
+		{"-speed", "0"},
 		{"-colour", "red"},
 	} {
 		if err := run(t.Context(), args, io.Discard, io.Discard); err == nil {

@@ -45,43 +45,42 @@ func wishOf(body document, p *payment) (wish cancellation, code string) {
 	if !ok || reason == "" || utf8.RuneCountInString(reason) > 200 {
 		return wish, "INVALID_REQUEST"
 	}
-	wish = cancellation{amount: p.amount("balanceAmount"), reason: reason}
 	if currency := body.text("currency"); currency != "" && currency != p.currency() {
 		return wish, "INVALID_REQUEST"
 	}
-	for _, field := range []struct {
-		name string
-		to   *int64
-	}{{"cancelAmount", &wish.amount}, {"taxFreeAmount", &wish.taxFree}} {
-		raw := body.get(field.name)
+	balance := p.amount("balanceAmount")
+	expected := balance
+	wish = cancellation{amount: balance, reason: reason, partial: !isNull(body.get("cancelAmount"))}
+	for name, to := range map[string]*int64{
+		"cancelAmount": &wish.amount, "taxFreeAmount": &wish.taxFree, "refundableAmount": &expected,
+	} {
+		raw := body.get(name)
 		if isNull(raw) {
 			continue
 		}
-		if *field.to, ok = minorUnits(raw, p.currency()); !ok || *field.to < 0 {
+		if *to, ok = minorUnits(raw, p.currency()); !ok || *to < 0 {
 			return wish, "INVALID_REQUEST"
 		}
 	}
-	wish.partial = !isNull(body.get("cancelAmount"))
 	if wish.partial && wish.amount == 0 {
 		return wish, "INVALID_REQUEST"
 	}
-	if raw := body.get("cancelRequestId"); !isNull(raw) {
-		id, _ := wordOf(raw)
-		if !regexp.MustCompile(`^[A-Za-z0-9\-_=]{6,64}$`).MatchString(id) {
-			return wish, "INVALID_REQUEST"
-		}
-		wish.requestID = id
+	if wish.requestID, ok = requestIDOf(body.get("cancelRequestId")); !ok {
+		return wish, "INVALID_REQUEST"
 	}
-	if raw := body.get("refundableAmount"); !isNull(raw) {
-		expected, ok := minorUnits(raw, p.currency())
-		if !ok {
-			return wish, "INVALID_REQUEST"
-		}
-		if p.approved() && p.status() != statusCanceled && expected != p.amount("balanceAmount") {
-			return wish, "NOT_MATCHES_REFUNDABLE_AMOUNT"
-		}
+	if expected != balance && p.approved() && p.status() != statusCanceled {
+		return wish, "NOT_MATCHES_REFUNDABLE_AMOUNT"
 	}
 	return wish, ""
+}
+
+// requestIDOf reads the merchant's own name for an asynchronous cancel, which may be absent.
+func requestIDOf(raw json.RawMessage) (id any, ok bool) {
+	if isNull(raw) {
+		return nil, true
+	}
+	text, _ := wordOf(raw)
+	return text, regexp.MustCompile(`^[A-Za-z0-9\-_=]{6,64}$`).MatchString(text)
 }
 
 // judge decides whether the payment can be canceled by that much.

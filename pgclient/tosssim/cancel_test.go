@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -130,8 +131,8 @@ func TestForeignCancelIsAsynchronous(t *testing.T) {
 			t.Errorf("the cancel event names its payment: %s", n.Body)
 		}
 	}
-	want := "PAYMENT_STATUS_CHANGED CANCEL_STATUS_CHANGED CANCEL_STATUS_CHANGED PAYMENT_STATUS_CHANGED"
-	if got := strings.Join(types, " "); got != want {
-		t.Errorf("notices %s", got)
+	want := []string{"PAYMENT_STATUS_CHANGED", "CANCEL_STATUS_CHANGED", "CANCEL_STATUS_CHANGED", "PAYMENT_STATUS_CHANGED"}
+	if !slices.Equal(types, want) {
+		t.Errorf("notices %s", types)
 	}
 }

@@ -111,12 +111,12 @@ func (s *Sim) kst(t time.Time) time.Time { return t.In(s.zone) }
 // stamp renders a time of the payment object: Korean, whole seconds, with offset.
 func (s *Sim) stamp(t time.Time) string { return s.kst(t).Format("2006-01-02T15:04:05-07:00") }
 
-// createdAt renders the time of a notice: Korean, without offset, up to six decimals with trailing zeros trimmed. The
-// fraction comes from the notice's number, so that a standing clock shows every length from six digits to none.
+// createdAt renders the time of a notice: Korean, without offset, up to six decimals with trailing zeros trimmed. On a clock
+// that stands at a whole second the fraction comes from the notice's number, so that every length from six digits to none
+// is seen.
 func (s *Sim) createdAt(t time.Time, number int64) string {
-	fraction := time.Duration(number*104_233%1_000_000) * time.Microsecond
-	if number%7 == 0 {
-		fraction = 0
+	if t.Nanosecond() == 0 && number%7 != 0 {
+		t = t.Add(time.Duration(number*104_233%1_000_000) * time.Microsecond)
 	}
-	return s.kst(t).Truncate(time.Second).Add(fraction).Format("2006-01-02T15:04:05.999999")
+	return s.kst(t).Format("2006-01-02T15:04:05.999999")
 }

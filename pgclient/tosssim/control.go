@@ -172,5 +172,5 @@ func answer(read func() any) http.HandlerFunc {
 func writeControl(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	w.Write(append(encode(body), '\n'))
+	write(w, append(encode(body), '\n'))
 }

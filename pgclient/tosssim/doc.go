@@ -38,7 +38,7 @@
 // # Control by HTTP
 //
 // Every call takes and answers JSON. 400 means the request makes no sense, 404 that there is no such payment, 409 that it
-// is not in a state for that.
+// is not in a state for that. Bodies of calls and notices are base64.
 //
 //	POST /__sim/open          {orderId, orderName, customerKey, amount, currency, method} -> {paymentKey}
 //	POST /__sim/authenticate  the same -> {paymentKey}

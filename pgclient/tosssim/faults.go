@@ -206,7 +206,7 @@ func (s *Sim) answerHalf(w http.ResponseWriter, r *http.Request, in *inbound, ou
 	w.Header().Set("Content-Length", fmt.Sprint(len(body)))
 	s.noteStatus(in, out.status)
 	w.WriteHeader(out.status)
-	w.Write(half)
+	write(w, half)
 	_ = http.NewResponseController(w).Flush() // A recorder in a test that cannot flush has the half all the same.
 	s.hold(r, in)
 	drop(w, false)
@@ -276,7 +276,7 @@ func drop(w http.ResponseWriter, reset bool) {
 	if lingerer, ok := conn.(interface{ SetLinger(sec int) error }); ok && reset {
 		_ = lingerer.SetLinger(0) // Without it the caller sees an orderly end, which is a fault too.
 	}
-	conn.Close()
+	_ = conn.Close() // It is gone either way.
 }
 
 func codeOr(code, otherwise int) int {

@@ -25,10 +25,7 @@ func number(minor int64, currency string) json.RawMessage {
 		sign, minor = "-", -minor
 	}
 	text := fmt.Sprintf("%s%d.%02d", sign, minor/100, minor%100)
-	if strings.HasSuffix(text, "0") {
-		text = text[:len(text)-1]
-	}
-	return json.RawMessage(text)
+	return json.RawMessage(strings.TrimSuffix(text, "0"))
 }
 
 // minorUnits reads an amount: a JSON number, or the same number as a string, which the official front-end samples send.

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -198,13 +199,7 @@ func (s *Sim) Totals() Totals {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	totals := s.totals
-	totals.Captured, totals.Canceled = map[string]int64{}, map[string]int64{}
-	for currency, sum := range s.totals.Captured {
-		totals.Captured[currency] = sum
-	}
-	for currency, sum := range s.totals.Canceled {
-		totals.Canceled[currency] = sum
-	}
+	totals.Captured, totals.Canceled = maps.Clone(totals.Captured), maps.Clone(totals.Canceled)
 	return totals
 }
 

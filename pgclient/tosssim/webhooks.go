@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -241,7 +242,8 @@ func (s *Sim) noteDelivery(n *notice, d Delivery, last bool) {
 	default:
 		n.NextAt = s.clock.Now().Add(schedule[d.RetriedCount])
 	}
-	s.cfg.Log.Debug("notice sent", "id", n.ID, "retried_count", d.RetriedCount, "status", d.Status)
+	s.cfg.Log.Debug("notice sent",
+		slog.Int64("id", n.ID), slog.Int("retried_count", d.RetriedCount), slog.Int("status", d.Status))
 }
 
 const (

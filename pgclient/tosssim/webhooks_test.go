@@ -338,7 +338,7 @@ func TestCloseEndsRun(t *testing.T) {
 	s := newShop(t, tosssim.Config{})
 	release := make(chan struct{})
 	slow := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		io.Copy(io.Discard, r.Body)
+		_, _ = io.Copy(io.Discard, r.Body)
 		select {
 		case <-release:
 		case <-r.Context().Done():
