@@ -10,12 +10,13 @@ import (
 // Kind is how a fault misbehaves.
 type Kind string
 
-// The kinds of faults. Any of them may carry a Delay, which is waited out first. Some do what was asked, some do not.
+// The kinds of faults. Any of them may carry a Delay, which is waited out first (LateReply: last). Some do what was asked, some do not.
 const (
 	Delay        Kind = "delay"          // Answers rightly, but late. The idempotency key is being processed meanwhile.
 	Hang         Kind = "hang"           // Does nothing and never answers; holds on for four minutes after the caller left.
 	DoThenHang   Kind = "do_then_hang"   // Does it, then never answers.
 	Reset        Kind = "reset"          // Does nothing and resets the connection.
+	LateReply    Kind = "late_reply"     // Does it at once, and answers after the Delay: notices overtake the reply.
 	LostReply    Kind = "lost_reply"     // Does it, then drops the connection.
 	Status       Kind = "status"         // Does nothing and answers Code, Body and Headers; not bound to idempotency keys.
 	DoThenStatus Kind = "do_then_status" // Does it, then answers Code, Body and Headers. The key is bound to the true reply.
@@ -32,7 +33,7 @@ const (
 // kinds lists every fault; a script with any other is a mistake.
 func kinds() []Kind {
 	return []Kind{
-		Delay, Hang, DoThenHang, Reset, LostReply, Status, DoThenStatus, Refuse, HTML, Body, Stale, StalledBody, Garbage,
+		Delay, Hang, DoThenHang, Reset, LateReply, LostReply, Status, DoThenStatus, Refuse, HTML, Body, Stale, StalledBody, Garbage,
 		EmptyArray, TooMany,
 	}
 }
@@ -117,6 +118,10 @@ func (s *Sim) misbehave(w http.ResponseWriter, r *http.Request, in *inbound) {
 	switch f.Kind {
 	case Delay:
 		s.answer(w, in, s.process(in, f.Delay))
+	case LateReply:
+		out := s.process(in, 0)
+		s.pause(f.Delay, in.healed)
+		s.answer(w, in, out)
 	case LostReply:
 		s.process(in, f.Delay)
 		drop(w, false)
@@ -172,7 +177,7 @@ func (s *Sim) misbehaveIdly(w http.ResponseWriter, r *http.Request, in *inbound)
 		s.answer(w, in, reply{status: codeOr(f.Code, http.StatusOK), body: []byte("[]")})
 	case Stale:
 		s.answer(w, in, reply{status: codeOr(f.Code, http.StatusOK), body: s.stale(in)})
-	case Delay, DoThenHang, LostReply, DoThenStatus, Refuse, StalledBody, Garbage:
+	case Delay, DoThenHang, LateReply, LostReply, DoThenStatus, Refuse, StalledBody, Garbage:
 	}
 }
 

@@ -52,6 +52,10 @@ func TestFaultsThatDoIt(t *testing.T) {
 			t.Helper()
 			wantFields(t, out.body, map[string]string{"status": `"DONE"`})
 		},
+		tosssim.LateReply: func(t *testing.T, out answer, _ error) {
+			t.Helper()
+			wantFields(t, out.body, map[string]string{"status": `"DONE"`})
+		},
 		tosssim.LostReply: func(t *testing.T, _ answer, err error) {
 			t.Helper()
 			if err == nil {
