@@ -1,0 +1,17 @@
+-- +goose Up
+
+-- What the list stopped showing, and the indexes that keep an audit as cheap as what changed.
+-- Safe on a live table: a nullable column is added without a rewrite; the tables indexed are small when this arrives.
+
+ALTER TABLE mirror ADD COLUMN missing_since timestamptz;
+COMMENT ON COLUMN mirror.missing_since IS 'The list once had the row and, read twice, has it no more; NULL as long as it is listed.';
+ALTER TABLE mirror ADD COLUMN last_run bigint NOT NULL DEFAULT 0;
+COMMENT ON COLUMN mirror.last_run IS 'The read of the list that showed the row last.';
+CREATE INDEX mirror_missing ON mirror (missing_since) WHERE missing_since IS NOT NULL;
+
+ALTER TABLE list_runs ADD COLUMN missing integer NOT NULL DEFAULT 0;
+COMMENT ON COLUMN list_runs.missing IS 'Rows known of the window that this read did not show.';
+CREATE INDEX list_runs_by_start ON list_runs (started_at DESC);
+CREATE INDEX captures_by_time ON captures (captured_at);
+CREATE INDEX mismatches_of_transaction ON mismatches (transaction_key) WHERE transaction_key IS NOT NULL;
+CREATE INDEX mismatches_of_payment ON mismatches (payment_key) WHERE payment_key IS NOT NULL;

@@ -1,0 +1,181 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"daesa/internal/postgres"
+	"daesa/ledger"
+)
+
+// ScopeName says how much an audit compares.
+type ScopeName string
+
+// The scopes.
+const (
+	ScopeRecent ScopeName = "recent" // the last days and all open work: every minute
+	ScopeDay    ScopeName = "day"    // one closed business day
+	ScopeAll    ScopeName = "all"    // everything since the books were opened
+)
+
+// ScopeNames lists every scope.
+func ScopeNames() []ScopeName { return []ScopeName{ScopeRecent, ScopeDay, ScopeAll} }
+
+// Scope is what one audit compares.
+type Scope struct {
+	Name ScopeName
+	Day  ledger.Day // of ScopeDay
+}
+
+// recentDays is longer than a notice can take, so that whatever is still owed lies within.
+const recentDays = 5
+
+// storedEntries bounds what one line of a stored statement lists; its figures are always whole.
+const storedEntries = 200
+
+// findingsMax bounds how many mismatches one audit opens. The statement counts them all.
+const findingsMax = 1000
+
+// Auditor compares the gateway's books with ours.
+type Auditor struct{ cfg Config }
+
+// Run compares both books in one snapshot, keeps the statement whatever it says, opens a mismatch for each
+// contradiction and resolves those that are none any more. The error is about our own database; everything else is a
+// verdict.
+func (a *Auditor) Run(ctx context.Context, scope Scope) (Statement, error) {
+	began := a.cfg.now()
+	s, err := a.compare(ctx, scope, began)
+	if err != nil {
+		s = Statement{Verdict: VerdictError, StartedAt: began, AsOf: began, Reasons: []string{err.Error()}}
+	}
+	s.Scope, s.Day = scope.Name, scope.Day
+	if keepErr := a.keep(ctx, s); keepErr != nil {
+		s.Verdict = VerdictError
+		err = errors.Join(err, keepErr)
+	}
+	a.cfg.Metrics.audited(s, a.cfg.now())
+	if err != nil {
+		return s, fmt.Errorf("audit %s %s: %w", scope.Name, scope.Day, err)
+	}
+	return s, nil
+}
+
+// compare reads everything in one snapshot that cannot write.
+func (a *Auditor) compare(ctx context.Context, scope Scope, now time.Time) (Statement, error) {
+	var s Statement
+	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	err := postgres.InTxWith(ctx, a.cfg.DB, options, func(tx pgx.Tx) error {
+		w, err := a.window(ctx, tx, scope, now)
+		if err != nil {
+			return err
+		}
+		t := newTally(w.bounds)
+		if err := a.facts(ctx, tx, w, t); err != nil {
+			return err
+		}
+		captures, err := a.captures(ctx, tx, w, t)
+		if err != nil {
+			return err
+		}
+		s = t.statement(w.reasons)
+		s.Captures = captures
+		w.looked.Cancels, w.looked.Work = s.Looked.Cancels, s.Looked.Work
+		s.Looked = w.looked
+		return nil
+	})
+	return s, err
+}
+
+// keep stores the statement with what it found, in one transaction.
+func (a *Auditor) keep(ctx context.Context, s Statement) error {
+	ctx, stop := detached(ctx, 30*time.Second)
+	defer stop()
+	stored := s.bounded(storedEntries)
+	return postgres.InTx(ctx, a.cfg.DB, func(tx pgx.Tx) error {
+		now := a.cfg.now()
+		b := &pgx.Batch{}
+		b.Queue(`
+			INSERT INTO audit_runs (scope, day, started_at, ended_at, as_of, verdict, statement)
+			VALUES (@scope, NULLIF(@day, '')::date, @started_at, @now, @as_of, @verdict, @statement)`,
+			pgx.StrictNamedArgs{
+				"scope": string(s.Scope), "day": string(s.Day), "started_at": s.StartedAt, "now": now, "as_of": s.AsOf,
+				"verdict": string(s.Verdict), "statement": stored,
+			})
+		for _, f := range s.findings[:min(len(s.findings), findingsMax)] {
+			ledger.QueueMismatch(b, f, now)
+		}
+		if err := tx.SendBatch(ctx, b).Close(); err != nil {
+			return fmt.Errorf("keep the statement: %w", err)
+		}
+		return resolveAgreed(ctx, tx, now)
+	})
+}
+
+// CloseDays audits every closed business day that has no settled audit yet, oldest first. Which days those are is read
+// from the audits themselves, so that a day is closed however many ticks were missed. A day that could not be closed
+// cleanly is looked at again: soon when the list was incomplete, hourly while something is pending or broken.
+func (a *Auditor) CloseDays(ctx context.Context) ([]Statement, error) {
+	days, err := a.openDays(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var done []Statement
+	for _, d := range days {
+		s, err := a.Run(ctx, Scope{Name: ScopeDay, Day: d})
+		if err != nil {
+			return done, err
+		}
+		done = append(done, s)
+	}
+	return done, nil
+}
+
+const (
+	closingDays        = 35
+	closeAgain         = time.Hour
+	closeAgainUnread   = 10 * time.Minute
+	dayOfSeoulInterval = 9 * time.Hour
+)
+
+func (a *Auditor) openDays(ctx context.Context) ([]ledger.Day, error) {
+	now := a.cfg.now()
+	last := ledger.DayOf(ledger.DayOf(now.Add(-a.cfg.ListLag)).Start().Add(-time.Hour))
+	rows, err := a.cfg.DB.Query(ctx, `
+		WITH began AS (
+			SELECT GREATEST(@oldest::date, (COALESCE(@opening, min(window_from), @now) + @seoul::interval)::timestamptz AT TIME ZONE 'UTC') AS at
+			FROM list_runs)
+		SELECT to_char(d, 'YYYY-MM-DD')
+		FROM began, generate_series(date_trunc('day', began.at), @last::date, interval '1 day') AS d
+		LEFT JOIN LATERAL (
+			SELECT r.verdict, r.started_at FROM audit_runs r
+			WHERE r.scope = 'day' AND r.day = d::date
+			ORDER BY r.started_at DESC
+			LIMIT 1) r ON true
+		WHERE r.verdict IS NULL
+			OR (r.verdict IN ('incomplete', 'error') AND r.started_at <= @unread)
+			OR (r.verdict IN ('breaks', 'reconciled_with_pending') AND r.started_at <= @again)
+		ORDER BY d`,
+		pgx.StrictNamedArgs{
+			"oldest": string(ledger.DayOf(now.Add(-closingDays * day))), "opening": nullTime(a.cfg.OpeningAt), "now": now,
+			"seoul": dayOfSeoulInterval, "last": string(last), "unread": now.Add(-closeAgainUnread), "again": now.Add(-closeAgain),
+		})
+	if err != nil {
+		return nil, fmt.Errorf("look for days to close: %w", err)
+	}
+	days, err := pgx.CollectRows(rows, pgx.RowTo[ledger.Day])
+	if err != nil {
+		return nil, fmt.Errorf("look for days to close: %w", err)
+	}
+	return days, nil
+}
+
+func nullTime(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}

@@ -1,0 +1,173 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"daesa/ledger"
+	"daesa/pgclient"
+)
+
+const (
+	// sessionOpen is how long the gateway lets an authenticated payment be approved.
+	sessionOpen = 10 * time.Minute
+	// confirmBudget is past the longest a confirm call can take: before that its own caller may still be waiting for
+	// the answer, and a second call with the same key would only be told that the first is running.
+	confirmBudget = 40 * time.Second
+	// keyAgeMax is under the 15 days for which the gateway remembers an idempotency key. An older key would be taken
+	// for a new request.
+	keyAgeMax = 14 * 24 * time.Hour
+	// sendLimit bounds a call that moves money, and the writing after it.
+	sendLimit = 50 * time.Second
+)
+
+// confirmUnknown finds out what became of a confirm: by payment key, then by order, since an order can have been paid
+// with another key. A payment that the gateway still holds open within its session is confirmed again with the same
+// idempotency key, so that the sale is not lost. "Not found" and "still open" are no evidence.
+func (s *Sweeper) confirmUnknown(ctx context.Context, i item) (Result, error) {
+	seen, err := s.cfg.Gateway.Recover(ctx, ledger.ChannelRecover, i.PaymentKey)
+	if notFound(err) && i.OrderID != "" {
+		seen, err = s.cfg.Gateway.RecoverOrder(ctx, ledger.ChannelRecover, i.OrderID)
+	}
+	switch {
+	case notFound(err):
+		return s.noted(ctx, i, conclusion{result: ResultWaiting, answer: "the gateway knows neither the payment nor the order"})
+	case err != nil:
+		return s.unanswered(ctx, i, err)
+	}
+	if seen.Evidence == ledger.EvidenceOpen && seen.PaymentKey == i.PaymentKey {
+		if payment, ok, err := s.confirmable(ctx, i); err != nil {
+			return "", err
+		} else if ok {
+			return s.confirmAgain(ctx, i, payment)
+		}
+	}
+	return s.recordConfirm(ctx, i, seen)
+}
+
+// confirmable reports whether the payment's confirm may be sent again.
+func (s *Sweeper) confirmable(ctx context.Context, i item) (ledger.Payment, bool, error) {
+	payment, _, err := ledger.Load(ctx, s.cfg.DB, i.PaymentKey)
+	if errors.Is(err, ledger.ErrNotFound) {
+		return payment, false, nil
+	}
+	if err != nil {
+		return payment, false, err
+	}
+	now := s.cfg.now()
+	inHand := payment.Status == ledger.StatusConfirming && now.Before(payment.IntendedAt.Add(confirmBudget))
+	return payment, payment.Status.Undecided() && payment.Attempt > 0 && !inHand &&
+		now.Before(payment.IntendedAt.Add(sessionOpen)) && now.Before(payment.KeyFirstUsedAt.Add(keyAgeMax)), nil
+}
+
+// confirmAgain sends the very same confirm. Once it is sent, our own end no longer matters: what it came to is
+// recorded.
+func (s *Sweeper) confirmAgain(ctx context.Context, i item, p ledger.Payment) (Result, error) {
+	permit, err := s.cfg.Gateway.ReserveConfirm(ctx)
+	if err != nil {
+		return s.unanswered(ctx, i, err)
+	}
+	defer permit.Release()
+	ctx, stop := detached(ctx, sendLimit)
+	defer stop()
+	result := s.cfg.Gateway.Confirm(ctx, permit, pgclient.ConfirmRequest{
+		PaymentKey: p.Key, OrderID: p.OrderID, Amount: p.Amount, IdempotencyKey: p.IdempotencyKey(),
+	})
+	s.cfg.Metrics.resent(ledger.WorkConfirmUnknown, result.Verdict)
+	switch result.Verdict {
+	case pgclient.VerdictDone:
+		seen := result.Observation
+		seen.Channel = ledger.ChannelRecover
+		return s.recordConfirm(ctx, i, seen)
+	case pgclient.VerdictRefused:
+		if result.Err.Group != pgclient.GroupNotFound { // the gateway has just shown it
+			return s.recordOutcome(ctx, i, p, ledger.EvidenceRefused, result.Err)
+		}
+	case pgclient.VerdictUnknown:
+		return s.recordOutcome(ctx, i, p, ledger.EvidenceLost, result.Err)
+	case pgclient.VerdictAsk:
+		seen, err := s.cfg.Gateway.Recover(ctx, ledger.ChannelRecover, p.Key)
+		if err != nil {
+			return s.unanswered(ctx, i, err)
+		}
+		return s.recordConfirm(ctx, i, seen)
+	case pgclient.VerdictUnprocessed:
+		// Turned away now; the attempt before this one is as doubtful as it was.
+	}
+	return s.unanswered(ctx, i, result.Err)
+}
+
+// recordOutcome records what a confirm without a payment object came to. The attempt number makes it say nothing
+// once another attempt owns the payment.
+func (s *Sweeper) recordOutcome(ctx context.Context, i item, p ledger.Payment, e ledger.Evidence, failure *pgclient.Error) (Result, error) {
+	now := s.cfg.now()
+	return s.conclude(ctx, i, func(tx pgx.Tx) (conclusion, error) {
+		_, err := s.cfg.Ledger.Record(ctx, tx, ledger.Observation{
+			PaymentKey: p.Key, OrderID: p.OrderID, Channel: ledger.ChannelRecover, Evidence: e, Attempt: p.Attempt,
+			Word: wordOf(failure), AskedAt: now, SeenAt: now,
+		})
+		return conclusion{result: ResultWaiting, answer: failure.Error()}, err
+	})
+}
+
+// wordOf is the gateway's code, or what happened where it gave none.
+func wordOf(failure *pgclient.Error) string {
+	if failure.Code != "" {
+		return failure.Code
+	}
+	return string(failure.Reason)
+}
+
+// recordConfirm records an answer under the key it names. Work about another key than the one answered for stays open:
+// that the order was paid with a second payment says nothing about the first.
+func (s *Sweeper) recordConfirm(ctx context.Context, i item, seen ledger.Observation) (Result, error) {
+	return s.conclude(ctx, i, func(tx pgx.Tx) (conclusion, error) {
+		c := conclusion{result: ResultWaiting, answer: "the gateway says " + seen.Word}
+		recorded, err := s.cfg.Ledger.Record(ctx, tx, seen)
+		if errors.Is(err, ledger.ErrNotFound) {
+			return s.strange(ctx, tx, i, seen)
+		}
+		if err != nil {
+			return c, err
+		}
+		if seen.PaymentKey != i.PaymentKey {
+			c.answer = "the gateway has the order's money under payment " + seen.PaymentKey
+			return c, nil
+		}
+		return s.confirmConclusion(i, c, recorded, seen), nil
+	})
+}
+
+// confirmConclusion closes the row once the payment is decided. A payment that was decided before, and about which the
+// list said otherwise, is asked about until the gateway shows it or the deadline passes.
+func (s *Sweeper) confirmConclusion(i item, c conclusion, r ledger.Recorded, seen ledger.Observation) conclusion {
+	switch {
+	case r.Outcome == ledger.OutcomeConflict:
+		c.answer = "contradicts the books: " + r.Detail
+	case r.After.Status.Undecided():
+	case seen.Evidence == ledger.EvidenceCaptured || seen.Evidence == ledger.EvidenceVoided || seen.Evidence == ledger.EvidenceDead:
+		c.result, c.close = ResultSettled, ledger.ClosedSettled
+	case i.lastChance(s.cfg.now()):
+		c.result, c.close = ResultExpired, ledger.ClosedExpired
+	}
+	return c
+}
+
+// strange closes work about a payment of an order that is not in our books, and keeps it as a mismatch when money
+// moved.
+func (s *Sweeper) strange(ctx context.Context, tx pgx.Tx, i item, seen ledger.Observation) (conclusion, error) {
+	c := conclusion{result: ResultRefuted, answer: "the order is not in our books", close: ledger.ClosedRefuted}
+	if seen.Evidence != ledger.EvidenceCaptured || s.cfg.foreign(seen.OrderID) {
+		return c, nil
+	}
+	b := &pgx.Batch{}
+	ledger.QueueMismatch(b, ledger.Finding{
+		Kind: ledger.KindPaymentWithoutOrder, PaymentKey: seen.PaymentKey, OrderID: seen.OrderID, AtRisk: seen.Total,
+		Detail:  "the gateway holds money for an order that is not in our books",
+		Gateway: map[string]any{"word": seen.Word, "total": seen.Total.Decimal(), "currency": seen.Total.Currency},
+	}, s.cfg.now())
+	return c, tx.SendBatch(ctx, b).Close()
+}

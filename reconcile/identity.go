@@ -1,0 +1,222 @@
+package reconcile
+
+import (
+	"fmt"
+	"time"
+
+	"daesa/ledger"
+)
+
+// LineName names one line of the statement.
+type LineName string
+
+// The lines. The first group adds up to the gateway's cancels; the second stands beside the sum.
+const (
+	LineApplied     LineName = "applied"             // in both books
+	LineInFlight    LineName = "in_flight"           // pending, found less than a minute ago
+	LineRedelivery  LineName = "awaiting_redelivery" // pending, the gateway will send its notice again
+	LineSweeping    LineName = "sweeping"            // pending, we ask
+	LineInProgress  LineName = "in_progress"         // pending, the gateway has not finished it
+	LineAccepted    LineName = "accepted"            // a person accepted the difference
+	LineUnexplained LineName = "unexplained"         // must be nothing
+
+	LineNotListed LineName = "not_yet_listed" // in our books, younger than the list's lag
+	LineUnproven  LineName = "unproven"       // claimed by a notice, shown by nothing: never summed
+	LineBreaks    LineName = "breaks"         // must be none
+)
+
+// LineNames lists every line, in the order of the statement.
+func LineNames() []LineName {
+	return []LineName{
+		LineApplied, LineInFlight, LineRedelivery, LineSweeping, LineInProgress, LineAccepted, LineUnexplained,
+		LineNotListed, LineUnproven, LineBreaks,
+	}
+}
+
+// pending reports whether the line is part of what is known to be owed.
+func (l LineName) pending() bool {
+	return l == LineInFlight || l == LineRedelivery || l == LineSweeping || l == LineInProgress
+}
+
+// side is one set's view of a transaction key; absent when Present is false.
+type side struct {
+	Present bool
+	Amount  ledger.Money
+	At      time.Time
+}
+
+// owing is the open work of a transaction key.
+type owing struct {
+	Present       bool
+	Kind          ledger.WorkKind
+	OpenedAt      time.Time
+	Deadline      time.Time
+	NoticeAttempt int // redelivery n of 7 that failed last; -1 when no notice came
+	NoticeNextAt  time.Time
+	Amount        ledger.Money
+}
+
+// fact is everything the three sets say of one transaction key.
+type fact struct {
+	TransactionKey string
+	PaymentKey     string
+	OrderID        string
+	G              side // the gateway's list
+	B              side // our books
+	W              owing
+	Missing        bool // the list had it and no longer has it
+	VoidAlias      bool // B is a further name of a void that the list has under another key
+	Accepted       bool // a person accepted a difference about it
+}
+
+// bounds are the instants a comparison judges by.
+type bounds struct {
+	now     time.Time
+	asOf    time.Time // the list was read completely up to here
+	since   time.Time // and from here
+	listLag time.Duration
+}
+
+// maximumAge is when work stops counting as an explanation.
+func (w owing) maximumAge() time.Time {
+	fair := w.OpenedAt.Add(time.Hour) // what is found late still gets a fair chance
+	if w.Deadline.After(fair) {
+		fair = w.Deadline
+	}
+	return fair.Add(overdueGrace)
+}
+
+// part is one contribution of a fact to a line. A fact on both sides with two amounts contributes twice.
+type part struct {
+	line   LineName
+	count  int
+	amount ledger.Money
+}
+
+// judged is what a fact comes to.
+type judged struct {
+	parts   []part
+	finding *ledger.Finding
+	note    string
+}
+
+// judge places one transaction key on its lines. Whatever it is, the parts on the summed lines add up to exactly what
+// G says of it, in count and in money: that is the identity, kept by construction and checked again at the end.
+func judge(f fact, b bounds) judged {
+	switch {
+	case f.G.Present && f.B.Present:
+		return judgeBoth(f)
+	case f.G.Present:
+		return judgeListed(f, b)
+	case f.B.Present:
+		return judgeBooked(f, b)
+	}
+	return judged{parts: []part{{LineUnproven, 1, f.W.Amount}}, note: string(f.W.Kind)}
+}
+
+// judgeBoth compares a cancel that both books have.
+func judgeBoth(f fact) judged {
+	if f.G.Amount == f.B.Amount {
+		j := judged{parts: []part{{LineApplied, 1, f.G.Amount}}}
+		if f.Missing && !f.Accepted {
+			j.breaks(f, ledger.KindHistoryChanged, f.G.Amount, detailVanished)
+		}
+		return j
+	}
+	rest := LineUnexplained
+	if f.Accepted {
+		rest = LineAccepted
+	}
+	var j judged
+	if f.G.Amount.Currency != f.B.Amount.Currency {
+		j.parts = []part{{rest, 1, f.G.Amount}}
+	} else {
+		j.parts = []part{
+			{LineApplied, 1, f.B.Amount},
+			{rest, 0, ledger.Money{Minor: f.G.Amount.Minor - f.B.Amount.Minor, Currency: f.G.Amount.Currency}},
+		}
+	}
+	if !f.Accepted {
+		kind := ledger.KindAmountDiffers
+		if f.G.Amount.Currency != f.B.Amount.Currency {
+			kind = ledger.KindCurrencyDiffers
+		}
+		j.breaks(f, kind, f.G.Amount, fmt.Sprintf("the cancel is %s at the gateway and %s here", f.G.Amount, f.B.Amount))
+	}
+	return j
+}
+
+// judgeListed explains a cancel that only the gateway has: it is pending as long as exactly one open row of work, not
+// too old, is asking about it.
+func judgeListed(f fact, b bounds) judged {
+	switch {
+	case f.W.Present && b.now.Before(f.W.maximumAge()):
+		return judged{parts: []part{{f.W.line(b.now), 1, f.G.Amount}}, note: f.W.note(b.now)}
+	case f.Accepted:
+		return judged{parts: []part{{LineAccepted, 1, f.G.Amount}}}
+	}
+	j := judged{parts: []part{{LineUnexplained, 1, f.G.Amount}}}
+	detail := "the gateway lists a cancel that is not in our books, and nobody is asking about it"
+	if f.W.Present {
+		detail = "the cancel is still owed after its last chance"
+	}
+	j.breaks(f, ledger.KindCancelMissingHere, f.G.Amount, detail)
+	return j
+}
+
+// line says how far the pending cancel is.
+func (w owing) line(now time.Time) LineName {
+	switch {
+	case w.Kind == ledger.WorkCancelInProgress:
+		return LineInProgress
+	case now.Sub(w.OpenedAt) < time.Minute:
+		return LineInFlight
+	case w.NoticeNextAt.After(now):
+		return LineRedelivery
+	}
+	return LineSweeping
+}
+
+func (w owing) note(now time.Time) string {
+	if w.line(now) == LineRedelivery {
+		return fmt.Sprintf("%d of 7, next %s", min(w.NoticeAttempt+1, 7), w.NoticeNextAt.In(ledger.Seoul()).Format("01-02 15:04"))
+	}
+	return ""
+}
+
+// judgeBooked judges a cancel that only our books have. It proves nothing until the list had its time to show it; what
+// lies outside the stretch that was read is not judged.
+func judgeBooked(f fact, b bounds) judged {
+	void := f.B.Amount.IsZero()
+	switch {
+	case void && f.VoidAlias:
+		return judged{}
+	case f.B.At.Before(b.since):
+		return judged{}
+	case void || !f.B.At.Before(b.asOf.Add(-b.listLag)):
+		return judged{parts: []part{{LineNotListed, 1, f.B.Amount}}}
+	case f.Accepted:
+		return judged{}
+	}
+	var j judged
+	j.breaks(f, ledger.KindCancelMissingThere, f.B.Amount, "the cancel is in our books and not in the gateway's list")
+	return j
+}
+
+// breaks adds a contradiction, with the evidence of both sides.
+func (j *judged) breaks(f fact, kind ledger.Kind, atRisk ledger.Money, detail string) {
+	j.parts = append(j.parts, part{LineBreaks, 1, atRisk})
+	j.finding = &ledger.Finding{
+		Kind: kind, PaymentKey: f.PaymentKey, OrderID: f.OrderID, TransactionKey: f.TransactionKey, AtRisk: atRisk, Detail: detail,
+		Gateway: f.G.evidence(), Books: f.B.evidence(),
+	}
+}
+
+func (s side) evidence() map[string]any {
+	if !s.Present {
+		return map[string]any{"present": false}
+	}
+	return map[string]any{
+		"present": true, "amount": s.Amount.Decimal(), "currency": s.Amount.Currency, "at": s.At.UTC(),
+	}
+}

@@ -1,0 +1,175 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"daesa/ledger"
+	"daesa/pgclient"
+)
+
+// keep writes one page into the mirror and, in the same transaction, opens work for everything in it that our books
+// lack: there is never an instant at which the mirror knows of money that nobody is going to ask about. It returns how
+// many rows were new.
+func (m *Mirror) keep(ctx context.Context, run int64, page pgclient.Page) (fresh int, err error) {
+	rows, twice := distinct(page.Rows)
+	if len(rows) == 0 && len(page.Quarantined) == 0 {
+		return 0, nil
+	}
+	err = m.inTx(ctx, func(tx pgx.Tx) error {
+		b := &pgx.Batch{}
+		now := m.cfg.now()
+		for _, f := range twice {
+			ledger.QueueMismatch(b, f, now)
+		}
+		for _, q := range page.Quarantined {
+			m.quarantine(b, q, now)
+		}
+		if len(rows) > 0 {
+			known, err := m.upsert(ctx, tx, run, rows, now)
+			if err != nil {
+				return err
+			}
+			fresh = compareAgain(b, rows, known, now)
+			if err := m.lacking(ctx, tx, b, rows, now); err != nil {
+				return err
+			}
+		}
+		if b.Len() == 0 {
+			return nil
+		}
+		if err := tx.SendBatch(ctx, b).Close(); err != nil {
+			return fmt.Errorf("keep a page of the list: %w", err)
+		}
+		return nil
+	})
+	return fresh, err
+}
+
+// distinct drops repeated rows of one page; two rows of one key that differ are a finding.
+func distinct(rows []pgclient.Transaction) (kept []pgclient.Transaction, twice []ledger.Finding) {
+	at := map[string]int{}
+	for _, r := range rows {
+		n, again := at[r.TransactionKey]
+		switch {
+		case !again:
+			at[r.TransactionKey] = len(kept)
+			kept = append(kept, r)
+		case kept[n].Amount != r.Amount || kept[n].Kind != r.Kind || kept[n].PaymentKey != r.PaymentKey:
+			twice = append(twice, changed(kept[n].PaymentKey, kept[n].OrderID, r,
+				fmt.Sprintf("one page has the row as %s of %s and as %s of %s", kept[n].Kind, kept[n].Amount, r.Kind, r.Amount)))
+		}
+	}
+	return kept, twice
+}
+
+// mirrored is how the mirror holds a row: as it was first read.
+type mirrored struct {
+	TransactionKey string          `db:"transaction_key"`
+	PaymentKey     string          `db:"payment_key"`
+	OrderID        string          `db:"order_id"`
+	Kind           string          `db:"kind"`
+	Word           string          `db:"word"`
+	Currency       ledger.Currency `db:"currency"`
+	Amount         int64           `db:"amount"`
+	Fresh          bool            `db:"fresh"`
+}
+
+// upsert writes the rows. A row that is known keeps its first reading; only that it was seen again is noted.
+func (m *Mirror) upsert(ctx context.Context, tx pgx.Tx, run int64, rows []pgclient.Transaction, now time.Time) (map[string]mirrored, error) {
+	c := m.columns(rows)
+	answer, err := tx.Query(ctx, `
+		INSERT INTO mirror AS g (transaction_key, payment_key, order_id, merchant_id, kind, word, currency, amount, negative,
+			at, day, is_foreign, first_seen_at, last_seen_at, first_run, last_run)
+		SELECT transaction_key, payment_key, order_id, merchant_id, kind, word, currency, amount, negative,
+			at, day::date, is_foreign, @now, @now, @run, @run
+		FROM unnest(@keys::text[], @payments::text[], @orders::text[], @merchants::text[], @kinds::text[], @words::text[],
+			@currencies::text[], @amounts::bigint[], @negatives::boolean[], @ats::timestamptz[], @days::text[], @foreigns::boolean[])
+			AS r (transaction_key, payment_key, order_id, merchant_id, kind, word, currency, amount, negative, at, day, is_foreign)
+		ON CONFLICT (transaction_key) DO UPDATE
+		SET last_seen_at = excluded.last_seen_at, last_run = excluded.last_run, missing_since = NULL
+		RETURNING g.transaction_key, g.payment_key, g.order_id, g.kind, g.word, g.currency, g.amount, g.first_run = g.last_run AS fresh`,
+		pgx.StrictNamedArgs{
+			"now": now, "run": run, "keys": c.keys, "payments": c.payments, "orders": c.orders, "merchants": c.merchants,
+			"kinds": c.kinds, "words": c.words, "currencies": c.currencies, "amounts": c.amounts, "negatives": c.negatives,
+			"ats": c.ats, "days": c.days, "foreigns": c.foreigns,
+		})
+	if err != nil {
+		return nil, fmt.Errorf("write the mirror: %w", err)
+	}
+	all, err := pgx.CollectRows(answer, pgx.RowToStructByName[mirrored])
+	if err != nil {
+		return nil, fmt.Errorf("write the mirror: %w", err)
+	}
+	known := make(map[string]mirrored, len(all))
+	for _, k := range all {
+		known[k.TransactionKey] = k
+	}
+	return known, nil
+}
+
+// columns is a page turned by a quarter, as the statement wants it.
+type columns struct {
+	keys, payments, orders, merchants, kinds, words, currencies, days []string
+	amounts                                                           []int64
+	negatives, foreigns                                               []bool
+	ats                                                               []time.Time
+}
+
+func (m *Mirror) columns(rows []pgclient.Transaction) columns {
+	var c columns
+	for _, r := range rows {
+		c.keys, c.payments, c.orders = append(c.keys, r.TransactionKey), append(c.payments, r.PaymentKey), append(c.orders, r.OrderID)
+		c.merchants, c.kinds = append(c.merchants, r.MerchantID), append(c.kinds, string(r.Kind))
+		c.words, c.currencies = append(c.words, r.Word), append(c.currencies, string(r.Amount.Currency))
+		c.amounts, c.negatives = append(c.amounts, r.Amount.Minor), append(c.negatives, r.Negative)
+		c.ats, c.days = append(c.ats, r.At), append(c.days, string(ledger.DayOf(r.At)))
+		c.foreigns = append(c.foreigns, m.cfg.foreign(r.OrderID))
+	}
+	return c
+}
+
+// compareAgain compares the money of rows seen before with their first reading, and counts the new ones. The word alone
+// decides the kind, so a kind that was corrected since does not look like a change.
+func compareAgain(b *pgx.Batch, rows []pgclient.Transaction, known map[string]mirrored, now time.Time) (fresh int) {
+	for _, r := range rows {
+		k := known[r.TransactionKey]
+		if k.Fresh {
+			fresh++
+			continue
+		}
+		first := ledger.Money{Minor: k.Amount, Currency: k.Currency}
+		sameKind := k.Kind == string(r.Kind) || k.Word == r.Word
+		if first == r.Amount && sameKind && k.PaymentKey == r.PaymentKey {
+			continue
+		}
+		ledger.QueueMismatch(b, changed(k.PaymentKey, k.OrderID, r, fmt.Sprintf("first read as %s of %s for payment %s, now %s of %s for payment %s",
+			k.Kind, first, k.PaymentKey, r.Kind, r.Amount, r.PaymentKey)), now)
+	}
+	return fresh
+}
+
+func changed(paymentKey, orderID string, r pgclient.Transaction, detail string) ledger.Finding {
+	return ledger.Finding{
+		Kind: ledger.KindHistoryChanged, PaymentKey: paymentKey, OrderID: orderID, TransactionKey: r.TransactionKey,
+		AtRisk: r.Amount, Detail: detail,
+		Gateway: map[string]any{"word": r.Word, "amount": r.Amount.Decimal(), "currency": r.Amount.Currency, "payment_key": r.PaymentKey},
+	}
+}
+
+// quarantine keeps a row that cannot be held exactly as a mismatch, with the amount as it was written.
+func (m *Mirror) quarantine(b *pgx.Batch, q pgclient.QuarantinedRow, now time.Time) {
+	if m.cfg.foreign(q.OrderID) || (!q.At.IsZero() && q.At.Before(m.cfg.OpeningAt)) {
+		return
+	}
+	ledger.QueueMismatch(b, ledger.Finding{
+		Kind: ledger.KindQuarantined, PaymentKey: q.PaymentKey, OrderID: q.OrderID, TransactionKey: q.TransactionKey,
+		Detail: "a row of the gateway's list cannot be held exactly: " + q.Problem,
+		Gateway: map[string]any{
+			"word": q.Word, "amount": q.Amount, "currency": q.Currency, "at": q.At.UTC(), "raw": q.Raw,
+		},
+	}, now)
+}

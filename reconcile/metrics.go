@@ -1,0 +1,221 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"daesa/ledger"
+	"daesa/pgclient"
+)
+
+// Metrics counts and shows what is owed, what the list and the audits say, and what is wrong.
+type Metrics struct {
+	workOpen, workOldest, workOverdue      *prometheus.GaugeVec
+	unknownPayments, unknownAge            prometheus.Gauge
+	unknownAmount                          *prometheus.GaugeVec
+	sweptTotal, resentTotal                *prometheus.CounterVec
+	repaired, listRows                     prometheus.Counter
+	listRuns                               *prometheus.CounterVec
+	mirrorLag                              prometheus.Gauge
+	auditVerdict, auditLast                *prometheus.GaugeVec
+	differenceCount, differenceAmount      *prometheus.GaugeVec
+	breaks                                 *prometheus.GaugeVec
+	mismatchesOpen, mismatchesAmountAtRisk *prometheus.GaugeVec
+}
+
+// moneyCurrencies are the currencies that amounts are shown in, each in its minor unit.
+func moneyCurrencies() []ledger.Currency {
+	return []ledger.Currency{ledger.KRW, ledger.USD, ledger.JPY}
+}
+
+// NewMetrics registers the metrics, every series at zero.
+func NewMetrics(reg prometheus.Registerer) *Metrics {
+	f := promauto.With(reg)
+	gauges := func(name, help string, labels ...string) *prometheus.GaugeVec {
+		return f.NewGaugeVec(prometheus.GaugeOpts{Name: "daesa_reconcile_" + name, Help: help}, labels)
+	}
+	gauge := func(name, help string) prometheus.Gauge {
+		return f.NewGauge(prometheus.GaugeOpts{Name: "daesa_reconcile_" + name, Help: help})
+	}
+	counters := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return f.NewCounterVec(prometheus.CounterOpts{Name: "daesa_reconcile_" + name, Help: help}, labels)
+	}
+	counter := func(name, help string) prometheus.Counter {
+		return f.NewCounter(prometheus.CounterOpts{Name: "daesa_reconcile_" + name, Help: help})
+	}
+	m := &Metrics{
+		workOpen:               gauges("work_open", "Open work by kind: answers still owed.", "kind"),
+		workOldest:             gauges("work_oldest_age_seconds", "Age of the oldest open work by kind; zero when there is none.", "kind"),
+		workOverdue:            gauges("work_past_deadline", "Open work past its deadline by kind. For cancels that is past the last chance.", "kind"),
+		unknownPayments:        gauge("unknown_payments", "Payments whose confirm has an outcome that nobody knows yet."),
+		unknownAge:             gauge("unknown_oldest_age_seconds", "Age of the oldest payment in doubt; zero when there is none."),
+		unknownAmount:          gauges("unknown_amount_minor", "Money of payments in doubt, minor units.", "currency"),
+		sweptTotal:             counters("swept_total", "Questions about open work by kind and what they came to.", "kind", "result"),
+		resentTotal:            counters("resent_total", "Confirms and cancels sent again with their first key, by the gateway's verdict.", "kind", "verdict"),
+		repaired:               counter("work_repaired_total", "Payments in doubt found without open work. Any is a bug; they got work."),
+		listRuns:               counters("list_runs_total", "Reads of the gateway's list by how they ended.", "result"),
+		listRows:               counter("list_rows_total", "Rows read from the gateway's list."),
+		mirrorLag:              gauge("mirror_lag_seconds", "How long ago the instant lies up to which the gateway's list was read completely."),
+		auditVerdict:           gauges("audit_verdict", "1 for the verdict of the last audit of a scope, 0 for the others.", "scope", "verdict"),
+		auditLast:              gauges("audit_last_run_timestamp_seconds", "When the last audit of a scope ran, whatever it said.", "scope"),
+		differenceCount:        gauges("identity_unexplained", "Cancels at the gateway that the last audit of a scope could not explain.", "scope"),
+		differenceAmount:       gauges("identity_unexplained_minor", "Money at the gateway that the last audit of a scope could not explain, minor units.", "scope", "currency"),
+		breaks:                 gauges("audit_breaks", "Contradictions in the last audit of a scope.", "scope"),
+		mismatchesOpen:         gauges("mismatches_open", "Mismatches not yet resolved, by kind.", "kind"),
+		mismatchesAmountAtRisk: gauges("mismatches_at_risk_minor", "Money at risk in mismatches not yet resolved, minor units.", "currency"),
+	}
+	m.start()
+	return m
+}
+
+// start creates every series, so that absent never means zero.
+func (m *Metrics) start() {
+	for _, k := range ledger.WorkKinds() {
+		m.workOpen.WithLabelValues(string(k))
+		m.workOldest.WithLabelValues(string(k))
+		m.workOverdue.WithLabelValues(string(k))
+		for _, r := range Results() {
+			m.sweptTotal.WithLabelValues(string(k), string(r))
+		}
+	}
+	for _, k := range []ledger.WorkKind{ledger.WorkConfirmUnknown, ledger.WorkCancelRequest} {
+		for _, v := range pgclient.Verdicts() {
+			m.resentTotal.WithLabelValues(string(k), string(v))
+		}
+	}
+	m.listRuns.WithLabelValues("complete")
+	m.listRuns.WithLabelValues("failed")
+	for _, s := range ScopeNames() {
+		for _, v := range Verdicts() {
+			m.auditVerdict.WithLabelValues(string(s), string(v))
+		}
+		m.auditLast.WithLabelValues(string(s))
+		m.differenceCount.WithLabelValues(string(s))
+		m.breaks.WithLabelValues(string(s))
+		for _, c := range moneyCurrencies() {
+			m.differenceAmount.WithLabelValues(string(s), string(c))
+		}
+	}
+	for _, k := range ledger.Kinds() {
+		m.mismatchesOpen.WithLabelValues(string(k))
+	}
+	for _, c := range moneyCurrencies() {
+		m.mismatchesAmountAtRisk.WithLabelValues(string(c))
+		m.unknownAmount.WithLabelValues(string(c))
+	}
+}
+
+func (m *Metrics) swept(kind ledger.WorkKind, r Result) {
+	m.sweptTotal.WithLabelValues(string(kind), string(r)).Inc()
+}
+
+func (m *Metrics) resent(kind ledger.WorkKind, v pgclient.Verdict) {
+	m.resentTotal.WithLabelValues(string(kind), string(v)).Inc()
+}
+
+func (m *Metrics) listed(result string, rows int) {
+	m.listRuns.WithLabelValues(result).Inc()
+	m.listRows.Add(float64(rows))
+}
+
+// audited shows the last audit of a scope.
+func (m *Metrics) audited(s Statement, now time.Time) {
+	for _, v := range Verdicts() {
+		value := 0.0
+		if v == s.Verdict {
+			value = 1
+		}
+		m.auditVerdict.WithLabelValues(string(s.Scope), string(v)).Set(value)
+	}
+	m.auditLast.WithLabelValues(string(s.Scope)).Set(float64(now.Unix()))
+	if s.Verdict == VerdictError {
+		return
+	}
+	m.breaks.WithLabelValues(string(s.Scope)).Set(float64(len(s.findings)))
+	count := 0
+	for _, c := range moneyCurrencies() {
+		amount := int64(0)
+		for _, sum := range s.Sums {
+			if sum.Currency == c {
+				count += sum.Unexplained.Count
+				amount = sum.Unexplained.Amount
+			}
+		}
+		m.differenceAmount.WithLabelValues(string(s.Scope), string(c)).Set(float64(amount))
+	}
+	m.differenceCount.WithLabelValues(string(s.Scope)).Set(float64(count))
+}
+
+// gaugeRow is one figure that the database knows.
+type gaugeRow struct {
+	Gauge string `db:"gauge"`
+	Label string `db:"label"`
+	Value int64  `db:"value"`
+}
+
+// measure refreshes the gauges from the rows, so that they are right in every process and after every restart.
+func (s *Sweeper) measure(ctx context.Context) error {
+	rows, err := s.cfg.DB.Query(ctx, `
+		SELECT 'open' AS gauge, kind AS label, count(*)::bigint AS value FROM work WHERE closed_at IS NULL GROUP BY kind
+		UNION ALL
+		SELECT 'oldest', kind, extract(epoch FROM @now::timestamptz - min(opened_at))::bigint FROM work WHERE closed_at IS NULL GROUP BY kind
+		UNION ALL
+		SELECT 'overdue', kind, count(*) FROM work WHERE closed_at IS NULL AND deadline < @now GROUP BY kind
+		UNION ALL
+		SELECT 'unknown', '', count(*) FROM payments WHERE undecided_since IS NOT NULL
+		UNION ALL
+		SELECT 'unknown_age', '', COALESCE(extract(epoch FROM @now::timestamptz - min(undecided_since)), 0)::bigint
+		FROM payments WHERE undecided_since IS NOT NULL
+		UNION ALL
+		SELECT 'unknown_amount', currency, sum(amount)::bigint FROM payments WHERE undecided_since IS NOT NULL GROUP BY currency
+		UNION ALL
+		SELECT 'mismatch', kind, count(*) FROM mismatches WHERE status <> 'resolved' GROUP BY kind
+		UNION ALL
+		SELECT 'at_risk', currency, sum(amount)::bigint FROM mismatches
+		WHERE status <> 'resolved' AND currency IS NOT NULL AND amount IS NOT NULL GROUP BY currency
+		UNION ALL
+		SELECT 'lag', '', extract(epoch FROM @now::timestamptz - max(window_to))::bigint FROM list_runs
+		WHERE result = 'complete' HAVING count(*) > 0`,
+		pgx.StrictNamedArgs{"now": s.cfg.now()})
+	if err != nil {
+		return fmt.Errorf("measure: %w", err)
+	}
+	figures, err := pgx.CollectRows(rows, pgx.RowToStructByName[gaugeRow])
+	if err != nil {
+		return fmt.Errorf("measure: %w", err)
+	}
+	s.cfg.Metrics.show(figures)
+	return nil
+}
+
+// show sets every gauge; what the query did not name is zero.
+func (m *Metrics) show(figures []gaugeRow) {
+	at := map[string]int64{}
+	for _, f := range figures {
+		at[f.Gauge+"|"+f.Label] = f.Value
+	}
+	value := func(gauge, label string) float64 { return float64(at[gauge+"|"+label]) }
+	for _, k := range ledger.WorkKinds() {
+		m.workOpen.WithLabelValues(string(k)).Set(value("open", string(k)))
+		m.workOldest.WithLabelValues(string(k)).Set(value("oldest", string(k)))
+		m.workOverdue.WithLabelValues(string(k)).Set(value("overdue", string(k)))
+	}
+	for _, k := range ledger.Kinds() {
+		m.mismatchesOpen.WithLabelValues(string(k)).Set(value("mismatch", string(k)))
+	}
+	for _, c := range moneyCurrencies() {
+		m.mismatchesAmountAtRisk.WithLabelValues(string(c)).Set(value("at_risk", string(c)))
+		m.unknownAmount.WithLabelValues(string(c)).Set(value("unknown_amount", string(c)))
+	}
+	m.unknownPayments.Set(value("unknown", ""))
+	m.unknownAge.Set(value("unknown_age", ""))
+	m.mirrorLag.Set(value("lag", ""))
+}
+
+// repairs counts payments in doubt that had lost their work.
+func (m *Metrics) repairs(n int64) { m.repaired.Add(float64(n)) }

@@ -1,0 +1,244 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"daesa/ledger"
+)
+
+// window is the stretch of time that an audit compares, and how much of it the list was read for.
+type window struct {
+	bounds
+	from, to time.Time
+	allWork  bool // open work counts wherever its cancel lies
+	reasons  []string
+	looked   Looked
+}
+
+// farFuture ends a window that has no end of its own.
+func farFuture(now time.Time) time.Time { return now.Add(day) }
+
+// window finds out how far the list was read without a gap.
+func (a *Auditor) window(ctx context.Context, tx pgx.Tx, scope Scope, now time.Time) (window, error) {
+	w := window{bounds: bounds{now: now, listLag: a.cfg.ListLag}, from: a.cfg.OpeningAt, to: farFuture(now), allWork: true}
+	switch scope.Name {
+	case ScopeRecent:
+		if recent := now.Add(-recentDays * day); recent.After(w.from) {
+			w.from = recent
+		}
+	case ScopeDay:
+		start := scope.Day.Start()
+		if start.IsZero() {
+			return w, fmt.Errorf("%q: %w", scope.Day, ledger.ErrDay)
+		}
+		if start.After(w.from) {
+			w.from = start
+		}
+		w.to, w.allWork = scope.Day.End(), false
+	case ScopeAll:
+	default:
+		return w, errors.New("an audit needs a scope")
+	}
+	return w, a.coverage(ctx, tx, scope, &w)
+}
+
+type coverage struct {
+	Since    *time.Time `db:"since"`
+	AsOf     *time.Time `db:"as_of"`
+	Runs     int        `db:"runs"`
+	Failed   int        `db:"failed"`
+	LastFail string     `db:"last_fail"`
+	Rows     int        `db:"rows"`
+	Foreign  int        `db:"foreign_rows"`
+}
+
+// coverage reads which part of the window complete reads of the list cover without a gap. Running and failed reads
+// cover nothing.
+func (a *Auditor) coverage(ctx context.Context, tx pgx.Tx, scope Scope, w *window) error {
+	rows, err := tx.Query(ctx, `
+		WITH base AS (
+			SELECT CASE WHEN @opened THEN @from::timestamptz
+				ELSE GREATEST(@from::timestamptz, min(window_from)) END AS at
+			FROM list_runs WHERE result = 'complete'),
+		covered AS (
+			SELECT unnest(range_agg(tstzrange(date_trunc('second', window_from), window_to, '[]'))) AS stretch
+			FROM list_runs, base
+			WHERE result = 'complete' AND window_to >= base.at),
+		touched AS (
+			SELECT count(*) FILTER (WHERE result = 'complete')::integer AS runs, count(*) FILTER (WHERE result = 'failed')::integer AS failed
+			FROM list_runs WHERE window_to >= @from AND window_from < @to),
+		latest AS (
+			SELECT result, error FROM list_runs WHERE result <> 'running' ORDER BY started_at DESC, run_id DESC LIMIT 1),
+		held AS (
+			SELECT count(*)::integer AS rows, count(*) FILTER (WHERE is_foreign)::integer AS foreign_rows
+			FROM mirror WHERE at >= @from AND at < @to)
+		SELECT (SELECT at FROM base) AS since,
+			(SELECT upper(stretch) FROM covered, base WHERE stretch @> base.at) AS as_of,
+			runs, failed, rows, foreign_rows,
+			COALESCE((SELECT error FROM latest WHERE result = 'failed'), '') AS last_fail
+		FROM touched, held`,
+		pgx.StrictNamedArgs{"opened": !a.cfg.OpeningAt.IsZero(), "from": w.from, "to": w.to})
+	if err != nil {
+		return fmt.Errorf("read how far the list was read: %w", err)
+	}
+	c, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[coverage])
+	if err != nil {
+		return fmt.Errorf("read how far the list was read: %w", err)
+	}
+	a.bind(w, c, scope)
+	return nil
+}
+
+// bind sets what the comparison may judge, and why it may not be complete.
+func (a *Auditor) bind(w *window, c coverage, scope Scope) {
+	w.since, w.asOf = w.from, w.from
+	if c.Since != nil && c.Since.After(w.since) {
+		w.since = *c.Since
+	}
+	readTo := w.since
+	if c.AsOf != nil {
+		readTo = *c.AsOf
+	}
+	w.asOf = readTo
+	if readTo.After(w.to) {
+		w.asOf = w.to.Add(w.listLag) // a closed day was given its lag: all of it can be judged
+		if readTo.Before(w.asOf) {
+			w.asOf = readTo
+		}
+	}
+	switch {
+	case c.AsOf == nil:
+		w.reasons = append(w.reasons, "the gateway's list was never read completely from the window's start")
+	case scope.Name == ScopeDay && readTo.Before(w.to.Add(w.listLag)):
+		w.reasons = append(w.reasons, "the gateway's list was read up to "+stamp(readTo)+" only; the day needs it up to its end and the list's lag")
+	case scope.Name != ScopeDay && readTo.Before(w.now.Add(-w.listLag)):
+		w.reasons = append(w.reasons, "the gateway's list was read up to "+stamp(readTo)+" only")
+	}
+	if c.LastFail != "" && scope.Name != ScopeDay {
+		w.reasons = append(w.reasons, "the last read of the gateway's list failed: "+c.LastFail)
+	}
+	w.looked = Looked{
+		From: w.from.UTC(), To: w.to.UTC(), Lag: w.listLag.String(), Runs: c.Runs, FailedRuns: c.Failed,
+		Rows: c.Rows, ForeignRows: c.Foreign,
+	}
+}
+
+func stamp(t time.Time) string { return t.In(ledger.Seoul()).Format("2006-01-02 15:04:05 KST") }
+
+// factRow is one transaction key with what the three sets say of it.
+type factRow struct {
+	TransactionKey string           `db:"transaction_key"`
+	PaymentKey     string           `db:"payment_key"`
+	OrderID        string           `db:"order_id"`
+	GCurrency      *ledger.Currency `db:"g_currency"`
+	GAmount        *int64           `db:"g_amount"`
+	GAt            *time.Time       `db:"g_at"`
+	BCurrency      *ledger.Currency `db:"b_currency"`
+	BAmount        *int64           `db:"b_amount"`
+	BAt            *time.Time       `db:"b_at"`
+	WKind          *ledger.WorkKind `db:"w_kind"`
+	WOpenedAt      *time.Time       `db:"w_opened_at"`
+	WDeadline      *time.Time       `db:"w_deadline"`
+	WAttempt       *int             `db:"w_attempt"`
+	WNextAt        *time.Time       `db:"w_next_at"`
+	WCurrency      *ledger.Currency `db:"w_currency"`
+	WAmount        *int64           `db:"w_amount"`
+	Missing        bool             `db:"missing"`
+	VoidAlias      bool             `db:"void_alias"`
+	Accepted       bool             `db:"accepted"`
+}
+
+// facts reads the three sets by transaction key and tallies them. A cancel that moved no money counts as nothing on
+// both sides, whatever amount the list writes beside it.
+func (a *Auditor) facts(ctx context.Context, tx pgx.Tx, w window, t *tally) error {
+	rows, err := tx.Query(ctx, `
+		WITH keys AS (
+			SELECT g.transaction_key FROM mirror g WHERE g.kind = 'cancel' AND NOT g.is_foreign AND g.at >= @from AND g.at < @to
+			UNION
+			SELECT c.transaction_key FROM cancels c WHERE c.canceled_at >= @from AND c.canceled_at < @to
+			UNION
+			SELECT w.transaction_key FROM work w
+			WHERE @all_work AND w.closed_at IS NULL AND w.transaction_key IS NOT NULL
+				AND w.kind IN ('cancel_claimed', 'cancel_listed', 'cancel_in_progress'))
+		SELECT k.transaction_key, COALESCE(g.payment_key, c.payment_key, w.payment_key) AS payment_key,
+			COALESCE(g.order_id, c.order_id, w.order_id, '') AS order_id,
+			g.currency AS g_currency, g.at AS g_at, CASE WHEN v.void THEN 0 ELSE g.amount END AS g_amount,
+			c.currency AS b_currency, c.amount AS b_amount, c.canceled_at AS b_at,
+			w.kind AS w_kind, w.opened_at AS w_opened_at, w.deadline AS w_deadline, w.notice_attempt AS w_attempt,
+			w.notice_next_at AS w_next_at, w.currency AS w_currency, w.amount AS w_amount,
+			g.missing_since IS NOT NULL AS missing,
+			COALESCE(c.amount = 0 AND EXISTS (SELECT 1 FROM mirror x WHERE x.payment_key = c.payment_key AND x.kind = 'cancel'), false) AS void_alias,
+			EXISTS (SELECT 1 FROM mismatches m WHERE m.transaction_key = k.transaction_key AND m.resolved_as = 'accepted') AS accepted
+		FROM keys k
+		LEFT JOIN mirror g ON g.transaction_key = k.transaction_key AND g.kind = 'cancel' AND NOT g.is_foreign AND g.at >= @opening
+		LEFT JOIN LATERAL (
+			SELECT p.virtual_account
+				AND NOT EXISTS (SELECT 1 FROM captures x WHERE x.payment_key = p.payment_key)
+				AND NOT EXISTS (SELECT 1 FROM mirror x WHERE x.payment_key = p.payment_key AND x.kind = 'capture' AND x.amount > 0) AS void
+			FROM payments p WHERE p.payment_key = g.payment_key) v ON true
+		LEFT JOIN cancels c ON c.transaction_key = k.transaction_key
+		LEFT JOIN LATERAL (
+			SELECT o.payment_key, o.order_id, o.kind, o.opened_at, o.deadline, o.notice_attempt, o.notice_next_at, o.currency, o.amount
+			FROM work o
+			WHERE o.transaction_key = k.transaction_key AND o.closed_at IS NULL
+				AND o.kind IN ('cancel_claimed', 'cancel_listed', 'cancel_in_progress')
+			LIMIT 1) w ON true
+		WHERE (g.transaction_key IS NULL OR (g.at >= @from AND g.at < @to) OR (@all_work AND w.kind IS NOT NULL))
+			AND NOT (g.transaction_key IS NULL AND EXISTS (SELECT 1 FROM mirror x
+				WHERE x.transaction_key = k.transaction_key AND (x.is_foreign OR x.at < @opening OR x.kind = 'unrecognized')))
+			AND (g.transaction_key IS NOT NULL OR c.transaction_key IS NOT NULL OR w.kind IS NOT NULL)`,
+		pgx.StrictNamedArgs{"from": w.from, "to": w.to, "opening": a.cfg.OpeningAt, "all_work": w.allWork})
+	if err != nil {
+		return fmt.Errorf("read the cancels of both books: %w", err)
+	}
+	var r factRow
+	_, err = pgx.ForEachRow(rows, []any{
+		&r.TransactionKey, &r.PaymentKey, &r.OrderID, &r.GCurrency, &r.GAt, &r.GAmount, &r.BCurrency, &r.BAmount, &r.BAt,
+		&r.WKind, &r.WOpenedAt, &r.WDeadline, &r.WAttempt, &r.WNextAt, &r.WCurrency, &r.WAmount,
+		&r.Missing, &r.VoidAlias, &r.Accepted,
+	}, func() error {
+		t.add(r.fact())
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read the cancels of both books: %w", err)
+	}
+	return nil
+}
+
+func (r factRow) fact() fact {
+	return fact{
+		TransactionKey: r.TransactionKey, PaymentKey: r.PaymentKey, OrderID: r.OrderID,
+		G: sideOf(r.GCurrency, r.GAmount, r.GAt), B: sideOf(r.BCurrency, r.BAmount, r.BAt), W: r.owing(),
+		Missing: r.Missing, VoidAlias: r.VoidAlias, Accepted: r.Accepted,
+	}
+}
+
+func sideOf(currency *ledger.Currency, amount *int64, at *time.Time) side {
+	if currency == nil || amount == nil || at == nil {
+		return side{}
+	}
+	return side{Present: true, Amount: ledger.Money{Minor: *amount, Currency: *currency}, At: *at}
+}
+
+func (r factRow) owing() owing {
+	if r.WKind == nil {
+		return owing{}
+	}
+	w := owing{Present: true, Kind: *r.WKind, OpenedAt: *r.WOpenedAt, Deadline: *r.WDeadline, NoticeAttempt: -1}
+	if r.WAttempt != nil {
+		w.NoticeAttempt = *r.WAttempt
+	}
+	if r.WNextAt != nil {
+		w.NoticeNextAt = *r.WNextAt
+	}
+	if r.WCurrency != nil && r.WAmount != nil {
+		w.Amount = ledger.Money{Minor: *r.WAmount, Currency: *r.WCurrency}
+	}
+	return w
+}

@@ -1,0 +1,146 @@
+package reconcile
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"daesa/ledger"
+)
+
+// takenRow is one capture, as one or both books have it.
+type takenRow struct {
+	TransactionKey string          `db:"transaction_key"`
+	PaymentKey     string          `db:"payment_key"`
+	OrderID        string          `db:"order_id"`
+	Currency       ledger.Currency `db:"currency"`
+	Amount         int64           `db:"amount"`
+	At             time.Time       `db:"at"`
+	Booked         *int64          `db:"booked"`
+	BookedCurrency *string         `db:"booked_currency"`
+	Ordered        bool            `db:"ordered"`
+	Pending        bool            `db:"pending"`
+	Accepted       bool            `db:"accepted"`
+}
+
+// captures compares the money taken: every listed capture is booked or being asked about, and every booked one is
+// listed once the list had its time.
+func (a *Auditor) captures(ctx context.Context, tx pgx.Tx, w window, t *tally) ([]Captures, error) {
+	sums := map[ledger.Currency]*Captures{}
+	rows, err := tx.Query(ctx, `
+		SELECT g.transaction_key, g.payment_key, g.order_id, g.currency, g.amount, g.at,
+			c.amount AS booked, c.currency AS booked_currency,
+			EXISTS (SELECT 1 FROM orders o WHERE o.order_id = g.order_id) AS ordered,
+			EXISTS (SELECT 1 FROM work w WHERE w.payment_key = g.payment_key AND w.closed_at IS NULL
+				AND w.kind = 'confirm_unknown' AND GREATEST(w.deadline, w.opened_at + interval '1 day') > @now) AS pending,
+			EXISTS (SELECT 1 FROM mismatches m WHERE m.payment_key = g.payment_key AND m.resolved_as = 'accepted'
+				AND m.kind IN ('payment_without_order', 'amount_differs', 'currency_differs', 'order_differs', 'merchant_differs')) AS accepted
+		FROM mirror g
+		LEFT JOIN LATERAL (
+			SELECT c.amount, c.currency FROM captures c
+			WHERE c.payment_key = g.payment_key AND (c.transaction_key = g.transaction_key OR c.transaction_key IS NULL)
+			ORDER BY c.transaction_key NULLS LAST
+			LIMIT 1) c ON true
+		WHERE g.kind = 'capture' AND NOT g.is_foreign AND g.amount > 0 AND g.at >= @from AND g.at < @to`,
+		pgx.StrictNamedArgs{"now": w.now, "from": w.from, "to": w.to})
+	if err != nil {
+		return nil, fmt.Errorf("read the captures of both books: %w", err)
+	}
+	var r takenRow
+	_, err = pgx.ForEachRow(rows, []any{
+		&r.TransactionKey, &r.PaymentKey, &r.OrderID, &r.Currency, &r.Amount, &r.At, &r.Booked, &r.BookedCurrency,
+		&r.Ordered, &r.Pending, &r.Accepted,
+	}, func() error {
+		if sums[r.Currency] == nil {
+			sums[r.Currency] = &Captures{Currency: r.Currency}
+		}
+		t.capture(r, sums[r.Currency])
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the captures of both books: %w", err)
+	}
+	if err := a.unlisted(ctx, tx, w, t); err != nil {
+		return nil, err
+	}
+	all := make([]Captures, 0, len(sums))
+	for _, c := range sums {
+		all = append(all, *c)
+	}
+	slices.SortFunc(all, func(x, y Captures) int { return cmp.Compare(x.Currency, y.Currency) })
+	return all, nil
+}
+
+// capture places one listed capture.
+func (t *tally) capture(r takenRow, c *Captures) {
+	figure := Figure{1, r.Amount}
+	c.Listed = c.Listed.plus(figure)
+	same := r.Booked != nil && *r.Booked == r.Amount && *r.BookedCurrency == string(r.Currency)
+	switch {
+	case same:
+		c.Booked = c.Booked.plus(figure)
+	case r.Booked == nil && r.Pending:
+		c.Pending = c.Pending.plus(figure)
+	case r.Accepted:
+		c.Missing = c.Missing.plus(figure)
+	case r.Booked != nil:
+		c.Missing = c.Missing.plus(figure)
+		t.breakOf(r, ledger.KindAmountDiffers, fmt.Sprintf("the capture is %d at the gateway and %d here, minor units", r.Amount, *r.Booked))
+	default:
+		c.Missing = c.Missing.plus(figure)
+		detail := "the gateway lists money for an order that is not in our books"
+		if r.Ordered {
+			detail = "the gateway lists money for an order of ours that our books do not have as taken"
+		}
+		t.breakOf(r, ledger.KindPaymentWithoutOrder, detail)
+	}
+}
+
+// unlisted finds captures of ours that the gateway's list does not have although it had its time.
+func (a *Auditor) unlisted(ctx context.Context, tx pgx.Tx, w window, t *tally) error {
+	rows, err := tx.Query(ctx, `
+		SELECT COALESCE(c.transaction_key, '') AS transaction_key, c.payment_key, p.order_id, c.currency, c.amount, c.captured_at AS at,
+			c.amount AS booked, c.currency AS booked_currency, true AS ordered, false AS pending, false AS accepted
+		FROM captures c
+		JOIN payments p ON p.payment_key = c.payment_key
+		WHERE c.captured_at >= @since AND c.captured_at < @settled AND c.captured_at < @to AND c.reversed_at IS NULL
+			AND NOT EXISTS (SELECT 1 FROM mirror g WHERE g.payment_key = c.payment_key AND g.missing_since IS NULL
+				AND (g.kind = 'capture' OR g.transaction_key = c.transaction_key))
+			AND NOT EXISTS (SELECT 1 FROM mismatches m WHERE m.payment_key = c.payment_key AND m.resolved_as = 'accepted'
+				AND m.kind IN ('order_without_payment', 'history_changed'))`,
+		pgx.StrictNamedArgs{"since": w.since, "settled": w.asOf.Add(-w.listLag), "to": w.to})
+	if err != nil {
+		return fmt.Errorf("look for captures that are not listed: %w", err)
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByName[takenRow])
+	if err != nil {
+		return fmt.Errorf("look for captures that are not listed: %w", err)
+	}
+	for _, r := range found {
+		t.breakOf(r, ledger.KindOrderWithoutPayment, "the order is paid in our books and the gateway's list has no such money")
+	}
+	return nil
+}
+
+// breakOf puts a contradiction about a capture on the breaks line.
+func (t *tally) breakOf(r takenRow, kind ledger.Kind, detail string) {
+	f := ledger.Finding{
+		Kind: kind, PaymentKey: r.PaymentKey, OrderID: r.OrderID, AtRisk: ledger.Money{Minor: r.Amount, Currency: r.Currency},
+		Detail:  detail,
+		Gateway: map[string]any{"transaction_key": r.TransactionKey, "at": r.At.UTC()},
+	}
+	t.findings = append(t.findings, f)
+	key := lineKey{LineBreaks, r.Currency}
+	if t.lines[key] == nil {
+		t.lines[key] = &Line{Name: LineBreaks, Currency: r.Currency}
+	}
+	t.lines[key].Figure = t.lines[key].plus(Figure{1, r.Amount})
+	t.lines[key].Entries = append(t.lines[key].Entries, Entry{
+		OrderID: r.OrderID, PaymentKey: r.PaymentKey, TransactionKey: r.TransactionKey, Amount: r.Amount, Since: r.At,
+		Note: detail, Kind: kind,
+	})
+}

@@ -1,0 +1,158 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"daesa/internal/postgres"
+	"daesa/ledger"
+)
+
+// Tend looks after the table of work itself: payments in doubt that nobody asks about get their work back, what has
+// been owed for too long becomes a mismatch, mismatches whose sides agree by now are resolved, and the gauges are
+// refreshed. Every part may run any number of times, in any number of processes.
+func (s *Sweeper) Tend(ctx context.Context) error {
+	return errors.Join(s.repair(ctx), s.staleUnknown(ctx), s.overdue(ctx), s.resolve(ctx), s.measure(ctx))
+}
+
+// repair gives work to payments in doubt that have none. There should never be any: the count is an alarm.
+func (s *Sweeper) repair(ctx context.Context) error {
+	now := s.cfg.now()
+	tag, err := s.cfg.DB.Exec(ctx, `
+		INSERT INTO work (kind, payment_key, order_id, currency, amount, opened_at, due_at, deadline)
+		SELECT 'confirm_unknown', p.payment_key, p.order_id, p.currency, p.amount, @now, @now, p.undecided_since + @age::interval
+		FROM payments p
+		WHERE p.undecided_since IS NOT NULL AND p.undecided_since < @before
+			AND NOT EXISTS (SELECT 1 FROM work w
+				WHERE w.payment_key = p.payment_key AND w.kind = 'confirm_unknown' AND w.closed_at IS NULL)
+		ON CONFLICT (payment_key, subject) WHERE closed_at IS NULL DO NOTHING`,
+		pgx.StrictNamedArgs{"now": now, "age": ledger.UndecidedAgeMax, "before": now.Add(-confirmBudget)})
+	if err != nil {
+		return fmt.Errorf("repair work: %w", err)
+	}
+	s.cfg.Metrics.repairs(tag.RowsAffected())
+	return nil
+}
+
+// owed is something that has been owed for too long.
+type owed struct {
+	PaymentKey     string          `db:"payment_key"`
+	OrderID        string          `db:"order_id"`
+	TransactionKey string          `db:"transaction_key"`
+	Currency       ledger.Currency `db:"currency"`
+	Amount         int64           `db:"amount"`
+	Since          time.Time       `db:"since"`
+	Asked          int             `db:"asked"`
+	Answer         string          `db:"answer"`
+}
+
+func (o owed) finding(kind ledger.Kind, detail string) ledger.Finding {
+	return ledger.Finding{
+		Kind: kind, PaymentKey: o.PaymentKey, OrderID: o.OrderID, TransactionKey: o.TransactionKey,
+		AtRisk: ledger.Money{Minor: o.Amount, Currency: o.Currency}, Detail: detail,
+		Gateway: map[string]any{"last_answer": o.Answer, "asked": o.Asked},
+		Books:   map[string]any{"since": o.Since.UTC()},
+	}
+}
+
+// staleUnknown opens a mismatch for each payment in doubt past the age. Asking goes on: only evidence ends doubt (I6).
+func (s *Sweeper) staleUnknown(ctx context.Context) error {
+	return s.report(ctx, ledger.KindStaleUnknown, "the gateway has not said what became of the confirm", `
+		SELECT p.payment_key, p.order_id, '' AS transaction_key, p.currency, p.amount, p.undecided_since AS since,
+			COALESCE(w.attempts, 0) AS asked, COALESCE(w.last_answer, '') AS answer
+		FROM payments p
+		LEFT JOIN work w ON w.payment_key = p.payment_key AND w.kind = 'confirm_unknown' AND w.closed_at IS NULL
+		WHERE p.undecided_since <= @before
+			AND NOT EXISTS (SELECT 1 FROM mismatches m
+				WHERE m.kind = 'stale_unknown' AND m.payment_key = p.payment_key AND m.status <> 'resolved')`,
+		s.cfg.now().Add(-ledger.UndecidedAgeMax))
+}
+
+// overdue opens a mismatch for each cancel that is still owed after its last chance, or an hour after it was found when
+// that was later. A claim of unknown amount puts
+// what is left of the payment at risk.
+func (s *Sweeper) overdue(ctx context.Context) error {
+	return s.report(ctx, ledger.KindCancelMissingHere, "the cancel is still owed after its last chance", `
+		SELECT w.payment_key, COALESCE(w.order_id, '') AS order_id, COALESCE(w.transaction_key, '') AS transaction_key,
+			COALESCE(w.currency, p.currency, '') AS currency, COALESCE(w.amount, p.captured - p.canceled, 0) AS amount,
+			w.opened_at AS since, w.attempts AS asked, w.last_answer AS answer
+		FROM work w
+		LEFT JOIN payments p ON p.payment_key = w.payment_key
+		WHERE w.closed_at IS NULL AND w.kind IN ('cancel_claimed', 'cancel_listed', 'cancel_in_progress') AND GREATEST(w.deadline, w.opened_at + interval '1 hour') <= @before
+			AND NOT EXISTS (SELECT 1 FROM mismatches m
+				WHERE m.kind = 'cancel_missing_here' AND m.payment_key = w.payment_key
+					AND m.transaction_key IS NOT DISTINCT FROM w.transaction_key AND m.status <> 'resolved')`,
+		s.cfg.now().Add(-overdueGrace))
+}
+
+// report opens a mismatch for each row that the query finds.
+func (s *Sweeper) report(ctx context.Context, kind ledger.Kind, detail, sql string, before time.Time) error {
+	rows, err := s.cfg.DB.Query(ctx, sql, pgx.StrictNamedArgs{"before": before})
+	if err != nil {
+		return fmt.Errorf("look for %s: %w", kind, err)
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByName[owed])
+	if err != nil {
+		return fmt.Errorf("look for %s: %w", kind, err)
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	b := &pgx.Batch{}
+	for _, o := range found {
+		ledger.QueueMismatch(b, o.finding(kind, detail), s.cfg.now())
+	}
+	return postgres.InTx(ctx, s.cfg.DB, func(tx pgx.Tx) error { return tx.SendBatch(ctx, b).Close() })
+}
+
+// resolve closes mismatches whose two sides agree by now.
+func (s *Sweeper) resolve(ctx context.Context) error {
+	return postgres.InTx(ctx, s.cfg.DB, func(tx pgx.Tx) error { return resolveAgreed(ctx, tx, s.cfg.now()) })
+}
+
+// resolveAgreed closes mismatches that the facts have overtaken. Each kind is judged by what it was about, never by
+// not having been found again: a look that was too short must not close anything.
+func resolveAgreed(ctx context.Context, tx pgx.Tx, now time.Time) error {
+	b := &pgx.Batch{}
+	for _, agreed := range []string{
+		`m.kind = 'stale_unknown' AND EXISTS (SELECT 1 FROM payments p
+			WHERE p.payment_key = m.payment_key AND p.undecided_since IS NULL)`,
+		`m.kind = 'cancel_missing_here' AND m.transaction_key IS NOT NULL AND EXISTS (SELECT 1 FROM cancels c
+			WHERE c.transaction_key = m.transaction_key)`,
+		`m.kind = 'cancel_missing_here' AND m.transaction_key LIKE 'request:%' AND EXISTS (SELECT 1 FROM cancel_requests r
+			WHERE 'request:' || r.request_id = m.transaction_key AND r.status IN ('done', 'refused'))`,
+		// A listed row that turned out to be the approval, and a cancel that the gateway gave up.
+		`m.kind = 'cancel_missing_here' AND m.transaction_key IS NOT NULL AND EXISTS (SELECT 1 FROM mirror g
+			WHERE g.transaction_key = m.transaction_key AND g.kind = 'capture')`,
+		`m.kind = 'cancel_missing_here' AND m.transaction_key IS NOT NULL
+			AND NOT EXISTS (SELECT 1 FROM mirror g WHERE g.transaction_key = m.transaction_key)
+			AND EXISTS (SELECT 1 FROM work w WHERE w.payment_key = m.payment_key AND w.transaction_key = m.transaction_key
+				AND w.closed_as IN ('aborted', 'refuted') AND w.closed_at >= m.opened_at)`,
+		`m.kind = 'cancel_missing_here' AND m.transaction_key IS NULL AND EXISTS (SELECT 1 FROM work w
+			WHERE w.payment_key = m.payment_key AND w.kind = 'cancel_claimed' AND w.transaction_key IS NULL
+				AND w.closed_at >= m.opened_at)`,
+		`m.kind = 'cancel_missing_there' AND EXISTS (SELECT 1 FROM mirror g
+			WHERE g.transaction_key = m.transaction_key AND g.kind = 'cancel' AND g.missing_since IS NULL)`,
+		`m.kind = 'order_without_payment' AND EXISTS (SELECT 1 FROM mirror g
+			WHERE g.payment_key = m.payment_key AND g.kind = 'capture' AND g.missing_since IS NULL)`,
+		`m.kind = 'payment_without_order' AND EXISTS (SELECT 1 FROM captures c WHERE c.payment_key = m.payment_key)`,
+		`m.kind = 'history_changed' AND m.detail = '` + detailVanished + `' AND EXISTS (SELECT 1 FROM mirror g
+			WHERE g.transaction_key = m.transaction_key AND g.missing_since IS NULL)`,
+		`m.kind = 'amount_differs' AND m.transaction_key IS NOT NULL AND EXISTS (SELECT 1 FROM cancels c
+			JOIN mirror g ON g.transaction_key = c.transaction_key
+			WHERE c.transaction_key = m.transaction_key AND c.amount = g.amount AND c.currency = g.currency)`,
+	} {
+		b.Queue(`
+			UPDATE mismatches m
+			SET status = 'resolved', resolved_at = @now, resolved_as = 'auto'
+			WHERE m.status <> 'resolved' AND `+agreed, pgx.StrictNamedArgs{"now": now})
+	}
+	if err := tx.SendBatch(ctx, b).Close(); err != nil {
+		return fmt.Errorf("resolve mismatches: %w", err)
+	}
+	return nil
+}

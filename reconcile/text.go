@@ -1,0 +1,62 @@
+package reconcile
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"daesa/ledger"
+)
+
+// WriteText writes the statement for a terminal, with every order behind every line.
+func (s Statement) WriteText(w io.Writer) error {
+	var t strings.Builder
+	title := string(s.Scope)
+	if s.Day != "" {
+		title = string(s.Day)
+	}
+	fmt.Fprintf(&t, "Statement %s: %s\n", title, s.Verdict)
+	fmt.Fprintf(&t, "as of %s (list lag %s)\n", stamp(s.AsOf), s.Looked.Lag)
+	fmt.Fprintf(&t, "looked at %d reads of the list (%d failed), %d rows (%d foreign), %d cancels of ours, %d open work\n",
+		s.Looked.Runs, s.Looked.FailedRuns, s.Looked.Rows, s.Looked.ForeignRows, s.Looked.Cancels, s.Looked.Work)
+	for _, r := range s.Reasons {
+		fmt.Fprintf(&t, "! %s\n", r)
+	}
+	for _, sum := range s.Sums {
+		fmt.Fprintf(&t, "\n%s\n", sum.Currency)
+		row := func(name string, f Figure) {
+			fmt.Fprintf(&t, "  %-24s %7d %18s\n", name, f.Count, ledger.Money{Minor: f.Amount, Currency: sum.Currency}.Decimal())
+		}
+		row("canceled at the gateway", sum.Gateway)
+		row("= canceled here", sum.Canceled)
+		row("+ pending", sum.Pending)
+		row("+ accepted difference", sum.Accepted)
+		row("+ unexplained", sum.Unexplained)
+	}
+	for _, o := range s.Orders {
+		fmt.Fprintf(&t, "\norders canceled at the gateway (%s): %d = %d canceled here + %d pending + %d other\n",
+			o.Currency, o.Gateway, o.Canceled, o.Pending, o.Other)
+	}
+	for _, c := range s.Captures {
+		fmt.Fprintf(&t, "captures listed (%s): %d = %d here + %d pending + %d missing\n",
+			c.Currency, c.Listed.Count, c.Booked.Count, c.Pending.Count, c.Missing.Count)
+	}
+	for _, l := range s.Lines {
+		l.write(&t)
+	}
+	_, err := io.WriteString(w, t.String())
+	return err
+}
+
+func (l Line) write(t *strings.Builder) {
+	fmt.Fprintf(t, "\n%s (%s): %d, %s\n", strings.ReplaceAll(string(l.Name), "_", " "), l.Currency, l.Count,
+		ledger.Money{Minor: l.Amount, Currency: l.Currency}.Decimal())
+	for _, e := range l.Entries {
+		fmt.Fprintf(t, "  %s  %-20s  %-26s  %s %s\n", e.Since.In(ledger.Seoul()).Format(time.DateTime), e.OrderID, e.TransactionKey,
+			ledger.Money{Minor: e.Amount, Currency: l.Currency}.Decimal(), strings.TrimSpace(strings.TrimSpace(string(e.Kind)+" "+e.Note)))
+	}
+	if l.More > 0 {
+		fmt.Fprintf(t, "  and %d more\n", l.More)
+	}
+}
