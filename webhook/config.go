@@ -45,7 +45,8 @@ type Config struct {
 	Deadline time.Duration
 	// BodyBudget bounds the reading of the body.
 	BodyBudget time.Duration
-	// QueryBudget bounds the question to the gateway.
+	// QueryBudget is a net under the gateway client's own 3 s for a question. It is longer, so that a gateway that does
+	// not answer is the client's timeout, which its breaker counts, and not a caller who lost patience.
 	QueryBudget time.Duration
 }
 
@@ -55,7 +56,7 @@ const writeReserve = time.Second
 func (c Config) withDefaults() Config {
 	c.Deadline = cmp.Or(c.Deadline, 9*time.Second)
 	c.BodyBudget = cmp.Or(c.BodyBudget, 4*time.Second)
-	c.QueryBudget = cmp.Or(c.QueryBudget, 3*time.Second)
+	c.QueryBudget = cmp.Or(c.QueryBudget, 3500*time.Millisecond)
 	return c
 }
 

@@ -104,36 +104,35 @@ func (h *Handler) handle(writing, asking context.Context, d delivery) verdict {
 	}
 	d.id, d.paymentKey = stored.DeliveryID, stored.PaymentKey
 	asked := h.cfg.Now()
-	seen, err := h.ask(asking, d.paymentKey)
+	seen, reason, err := h.ask(asking, d.paymentKey)
 	d.queryTook = h.cfg.Now().Sub(asked)
+	h.cfg.Metrics.asked(reason, d.queryTook)
 	if err != nil {
-		v := verdict{outcome: OutcomeQueryFailed, reason: string(reasonOf(err)), cause: err}
-		h.cfg.Metrics.asked(reasonOf(err), d.queryTook)
-		return h.conclude(writing, d, v)
+		return h.conclude(writing, d, verdict{outcome: OutcomeQueryFailed, reason: string(reason), cause: err})
 	}
-	h.cfg.Metrics.asked("", d.queryTook)
 	return h.record(writing, d, seen)
 }
 
-// ask puts the question to the gateway. It holds no lock and no database connection.
-func (h *Handler) ask(ctx context.Context, paymentKey string) (ledger.Observation, error) {
-	until := h.cfg.QueryBudget
-	if deadline, ok := ctx.Deadline(); ok {
-		reserve, stop := context.WithDeadline(ctx, deadline.Add(-writeReserve))
-		defer stop()
-		ctx = reserve
-	}
-	ctx, stop := context.WithTimeout(ctx, until)
+// ask puts the question to the gateway. It holds no lock and no database connection. The reason is "" when the gateway
+// answered.
+func (h *Handler) ask(ctx context.Context, paymentKey string) (ledger.Observation, pgclient.Reason, error) {
+	deadline, _ := ctx.Deadline()
+	ctx, stop := context.WithDeadline(ctx, deadline.Add(-writeReserve))
 	defer stop()
-	return h.cfg.Gateway.Query(ctx, ledger.ChannelWebhook, paymentKey)
-}
-
-// reasonOf is why the gateway gave no answer.
-func reasonOf(err error) pgclient.Reason {
-	if failure, ok := errors.AsType[*pgclient.Error](err); ok && failure.Reason != "" {
-		return failure.Reason
+	ctx, stopBudget := context.WithTimeout(ctx, h.cfg.QueryBudget)
+	defer stopBudget()
+	seen, err := h.cfg.Gateway.Query(ctx, ledger.ChannelWebhook, paymentKey)
+	if err == nil {
+		return seen, "", nil
 	}
-	return pgclient.ReasonUnreadable
+	failure, ok := errors.AsType[*pgclient.Error](err)
+	switch {
+	case !ok || failure.Reason == "":
+		return seen, pgclient.ReasonUnreadable, err
+	case failure.Reason == pgclient.ReasonCanceled && errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return seen, pgclient.ReasonTimeout, err // it was our patience that ended, not the sender's
+	}
+	return seen, failure.Reason, err
 }
 
 // logConclusion notes that the outcome of a delivery could not be written; the reaper will close it.

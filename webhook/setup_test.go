@@ -421,4 +421,3 @@ func (s *shop) work(t testing.TB) []string {
 		SELECT format('%s %s due %s deadline %s', kind, COALESCE(transaction_key, '-'), due_at - $1, deadline - $1)
 		FROM work WHERE closed_at IS NULL ORDER BY kind, transaction_key`, s.clock.Now())
 }
-
