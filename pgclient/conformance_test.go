@@ -216,7 +216,7 @@ func TestConformance_VirtualAccounts(t *testing.T) {
 		t.Fatal(issued, issued.Err)
 	}
 	g.approve(t, unpaid, "order-0002", 9000)
-	voided := g.refund(t, CancelRequest{PaymentKey: unpaid, Reason: "변심", Refundable: ledger.Won(9000), IdempotencyKey: "cancel-2"})
+	voided := g.refund(t, CancelRequest{PaymentKey: unpaid, Reason: "변심", Refundable: ledger.Won(0), IdempotencyKey: "cancel-2"})
 	if voided.Verdict != VerdictDone || voided.Observation.Evidence != ledger.EvidenceVoided {
 		t.Error(voided, voided.Err)
 	}

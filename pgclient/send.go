@@ -37,7 +37,7 @@ type RefundAccount struct {
 type CancelRequest struct {
 	PaymentKey, Reason string
 	Amount             *ledger.Money  // nil = all that is left
-	Refundable         ledger.Money   // what we believe is left; if the gateway disagrees nothing is canceled
+	Refundable         ledger.Money   // what we believe is left; if the gateway disagrees nothing is canceled; nothing = not said, for a void
 	RefundAccount      *RefundAccount // for a paid virtual account, else nil
 	IdempotencyKey     string
 }
@@ -81,10 +81,14 @@ func (c *Client) Cancel(ctx context.Context, permit *Permit, r CancelRequest) Re
 	body := struct {
 		Reason     string         `json:"cancelReason"`
 		Amount     *json.Number   `json:"cancelAmount,omitempty"`
-		Refundable json.Number    `json:"refundableAmount"`
+		Refundable *json.Number   `json:"refundableAmount,omitempty"`
 		Currency   string         `json:"currency,omitempty"`
 		Account    *RefundAccount `json:"refundReceiveAccount,omitempty"`
-	}{Reason: bounded(sanitized(r.Reason), 200), Refundable: json.Number(r.Refundable.Decimal()), Account: r.RefundAccount}
+	}{Reason: bounded(sanitized(r.Reason), 200), Account: r.RefundAccount}
+	if r.Refundable.Positive() { // an unpaid virtual account has no money whose amount could be agreed on
+		refundable := json.Number(r.Refundable.Decimal())
+		body.Refundable = &refundable
+	}
 	if r.Amount != nil {
 		amount := json.Number(r.Amount.Decimal())
 		body.Amount = &amount
