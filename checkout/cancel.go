@@ -110,7 +110,7 @@ func (w *cancelWish) refundTo(account *refundAccount) error {
 	}
 	w.account = &pgclient.RefundAccount{Bank: account.Bank, AccountNumber: account.AccountNumber, HolderName: account.HolderName}
 	w.order.RefundAccount = map[string]string{
-		"bank": account.Bank, "account_number": account.AccountNumber, "holder_name": account.HolderName,
+		"bank": account.Bank, "accountNumber": account.AccountNumber, "holderName": account.HolderName,
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ func (h *Handler) concludeCancel(ctx context.Context, request ledger.CancelReque
 			if _, err := h.ledger.Record(ctx, tx, result.Observation); err != nil {
 				return err
 			}
-			return h.ledger.SettleCancelRequest(ctx, tx, request.ID, answered(result.Observation))
+			return h.ledger.SettleCancelRequest(ctx, tx, request.ID, answered(request, result.Observation))
 		})
 	case pgclient.VerdictRefused:
 		answer := ledger.CancelAnswer{Status: ledger.CancelRequestRefused, Word: word(result.Err)}
@@ -51,23 +51,45 @@ func (h *Handler) concludeCancel(ctx context.Context, request ledger.CancelReque
 	return h.settleCancel(ctx, request, ledger.CancelAnswer{Status: ledger.CancelRequestUnknown, Word: word(result.Err)})
 }
 
-// answered finds the cancel that the gateway's answer is about: the last one. Of a void it may have no name.
-func answered(seen ledger.Observation) ledger.CancelAnswer {
-	answer := ledger.CancelAnswer{Status: ledger.CancelRequestDone, Word: seen.Word}
-	for _, c := range seen.Cancels {
-		if c.TransactionKey != seen.LastTransactionKey {
-			continue
-		}
-		answer.TransactionKey = c.TransactionKey
-		switch c.State {
-		case ledger.CancelDone:
-		case ledger.CancelInProgress, ledger.CancelUnrecognized:
-			answer.Status = ledger.CancelRequestInProgress
-		case ledger.CancelAborted:
-			answer.Status = ledger.CancelRequestRefused
-		}
+// answered finds our cancel in the gateway's answer to it. An answer that does not name it settles nothing: the
+// request's work sends the same request again and reads the answer once more.
+func answered(request ledger.CancelRequest, seen ledger.Observation) ledger.CancelAnswer {
+	answer := ledger.CancelAnswer{Status: ledger.CancelRequestUnknown, Word: seen.Word}
+	if seen.Evidence == ledger.EvidenceVoided {
+		answer.Status, answer.TransactionKey = ledger.CancelRequestDone, seen.LastTransactionKey
+		return answer
+	}
+	mine, ok := ours(request, seen)
+	if !ok {
+		return answer
+	}
+	answer.TransactionKey = mine.TransactionKey
+	switch mine.State {
+	case ledger.CancelDone:
+		answer.Status = ledger.CancelRequestDone
+	case ledger.CancelInProgress, ledger.CancelUnrecognized:
+		answer.Status = ledger.CancelRequestInProgress
+	case ledger.CancelAborted:
+		answer.Status = ledger.CancelRequestRefused
 	}
 	return answer
+}
+
+// ours picks our cancel. What is left falls with every cancel, so the amount and what was left afterwards name one
+// alone. Objects that do not tell what was left have our cancel as their last transaction.
+func ours(request ledger.CancelRequest, seen ledger.Observation) (ledger.ObservedCancel, bool) {
+	left := request.Refundable.Minor - request.Amount.Minor
+	for _, c := range seen.Cancels {
+		if c.Amount == request.Amount && c.Refundable.Minor == left && c.State != ledger.CancelAborted {
+			return c, true
+		}
+	}
+	for _, c := range seen.Cancels {
+		if c.Amount == request.Amount && c.TransactionKey == seen.LastTransactionKey {
+			return c, true
+		}
+	}
+	return ledger.ObservedCancel{}, false
 }
 
 // word is the gateway's code, or why there is none.

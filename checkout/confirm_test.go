@@ -1,10 +1,15 @@
 package checkout
 
 import (
+	"context"
+	"fmt"
 	"net/http"
+	"strings"
 	"testing"
+	"time"
 
 	"daesa/ledger"
+	"daesa/pgclient"
 	"daesa/pgclient/tosssim"
 )
 
@@ -22,6 +27,97 @@ func TestConfirm_Approved(t *testing.T) {
 	if got := s.sim.Count(tosssim.Confirm); got != 1 {
 		t.Errorf("got %d confirm calls, want 1", got)
 	}
+	order := s.call("GET", "/v1/orders/"+orderID, nil)
+	order.wants(t, http.StatusOK, "paid")
+}
+
+func TestConfirm_SampleFrontEndFieldsAreTolerated(t *testing.T) {
+	t.Parallel()
+	s := open(t, shopOptions{})
+	orderID, key := s.order(1000)
+	body := fmt.Sprintf(`{"paymentKey":%q,"orderId":%q,"amount":"1000","paymentType":"NORMAL","customerKey":null}`, key, orderID)
+	s.call("POST", "/v1/payments/confirm", body).wants(t, http.StatusOK, "done")
+	s.call("POST", "/v1/payments/confirm", strings.Replace(body, "paymentType", "surprise", 1)).wants(t, http.StatusBadRequest, "malformed")
+}
+
+// TestConfirm_WonAreWon: the same integer everywhere, whatever its size (no factor of 100 anywhere).
+func TestConfirm_WonAreWon(t *testing.T) {
+	t.Parallel()
+	s := open(t, shopOptions{})
+	for _, won := range []int64{1, 99, 100, 101, 50000} {
+		_, key := s.paid(won)
+		if won > 1 {
+			s.cancel(key, "one-won", map[string]any{"reason": "test", "amount": 1}).wants(t, http.StatusOK, "done")
+		}
+		view := s.call("GET", "/v1/payments/"+key, nil)
+		if got, want := view.text("captured"), fmt.Sprint(won); got != want {
+			t.Errorf("got captured %q, want %q", got, want)
+		}
+		for _, c := range s.sim.Calls() {
+			if c.Op == tosssim.Confirm && c.PaymentKey == key && !strings.Contains(string(c.Body), fmt.Sprintf(`"amount":%d}`, won)) {
+				t.Errorf("gateway got %s, want amount %d", c.Body, won)
+			}
+		}
+	}
+	if got := s.sim.Totals().Canceled["KRW"]; got != 4 {
+		t.Errorf("got %d won canceled, want 4", got)
+	}
+}
+
+func TestConfirm_DollarsAreExact(t *testing.T) {
+	t.Parallel()
+	s := open(t, shopOptions{})
+	orderID := "order-usd1"
+	s.call("POST", "/v1/orders", map[string]any{"order_id": orderID, "amount": "726.24", "currency": "USD"}, keyHeader, "usd").
+		wants(t, http.StatusCreated, "pending")
+	key := s.sim.Authenticate(tosssim.Checkout{OrderID: orderID, Amount: 72624, Currency: "USD", Method: tosssim.ForeignEasyPay})
+	s.confirm(key, orderID, "726.24").wants(t, http.StatusOK, "done")
+	s.wantBooks(key, ledger.StatusDone, ledger.OrderPaid)
+}
+
+func TestConfirm_BadRequestsNeverReachTheGateway(t *testing.T) {
+	t.Parallel()
+	s := open(t, shopOptions{})
+	orderID, key := s.order(50000)
+	_, used := s.paid(50000)
+	confirmed := s.sim.Count(tosssim.Confirm)
+	type row struct {
+		name, key, order, amount string
+		status                   int
+		code                     string
+	}
+	tests := []row{
+		{"other order's key", used, orderID, "50000", 409, "other_order"},
+		{"unknown order", key, "ord-nope", "50000", 404, "not_found"},
+		{"order with a slash", key, "../settlements", "50000", 400, "invalid_request"},
+	}
+	for _, amount := range []string{"0", "-1", "50000.4", "true", "null", `""`, `"50,000"`, `" 50000"`, "[50000]", "{}", `"NaN"`, "1e400", `"1e400"`, `"50000won"`} {
+		tests = append(tests, row{"amount " + amount, key, orderID, amount, 400, ""})
+	}
+	for _, amount := range []string{"49999", "50001", "100", "5000000", "9223372036854775807"} {
+		tests = append(tests, row{"amount " + amount, key, orderID, amount, 400, "amount_mismatch"})
+	}
+	for _, bad := range []string{
+		"../settlements", "pk_t1/cancel", "pk_t1?x=1", "pk_t1#f", "pk_t1%2Fcancel", "http://127.0.0.1:9/",
+		strings.Repeat("a", 201), "", `pk_t1\nX-Injected: 1`, "pk_t1;rm", "pk t1",
+	} {
+		tests = append(tests, row{"key " + bad, bad, orderID, "50000", 400, "invalid_request"})
+	}
+	for _, test := range tests {
+		body := fmt.Sprintf(`{"paymentKey":"%s","orderId":"%s","amount":%s}`, test.key, test.order, test.amount)
+		answer := s.call("POST", "/v1/payments/confirm", body)
+		if answer.status != test.status || (test.code != "" && answer.text("code") != test.code) {
+			t.Errorf("%s: got %d %v, want %d %s", test.name, answer.status, answer.body, test.status, test.code)
+		}
+	}
+	s.call("POST", "/v1/payments/confirm", fmt.Sprintf(`{"paymentKey":%q,"orderId":%q}`, key, orderID)).wants(t, 400, "amount_malformed")
+	if got := s.sim.Count(tosssim.Confirm); got != confirmed {
+		t.Errorf("got %d confirm calls, want %d", got, confirmed)
+	}
+	if _, _, err := ledger.Load(t.Context(), s.db, key); err == nil {
+		t.Error("a refused request must leave no payment behind")
+	}
+	s.confirm(key, orderID, 50000).wants(t, http.StatusOK, "done")
 }
 
 func TestConfirm_Refused(t *testing.T) {
@@ -31,9 +127,368 @@ func TestConfirm_Refused(t *testing.T) {
 	s.sim.Fail(tosssim.Fault{Op: tosssim.Confirm, Kind: tosssim.Refuse, Body: "REJECT_CARD_PAYMENT"})
 	answer := s.confirm(key, orderID, 50000)
 	answer.wants(t, http.StatusPaymentRequired, "REJECT_CARD_PAYMENT")
+	if answer.text("message") == "" {
+		t.Error("the gateway's words for the buyer are missing")
+	}
 	s.wantBooks(key, ledger.StatusFailed, ledger.OrderPending)
 	s.confirm(key, orderID, 50000).wants(t, http.StatusPaymentRequired, "REJECT_CARD_PAYMENT")
 	second := s.sim.Authenticate(tosssim.Checkout{OrderID: orderID, Amount: 50000})
 	s.confirm(second, orderID, 50000).wants(t, http.StatusOK, "done")
 	s.wantBooks(second, ledger.StatusDone, ledger.OrderPaid)
+}
+
+// TestConfirm_DeclinedCardsDoNotOpenTheBreaker also shows that each failed payment leaves its order payable.
+func TestConfirm_DeclinedCardsDoNotOpenTheBreaker(t *testing.T) {
+	t.Parallel()
+	s := open(t, shopOptions{})
+	s.sim.Fail(tosssim.Fault{Op: tosssim.Confirm, Kind: tosssim.Refuse, Body: "REJECT_CARD_PAYMENT", N: 15})
+	for range 15 {
+		orderID, key := s.order(1000)
+		s.confirm(key, orderID, 1000).wants(t, http.StatusPaymentRequired, "REJECT_CARD_PAYMENT")
+	}
+	s.paid(50000)
+}
+
+func TestConfirm_ExpiredSessionIsAskedAboutOnceAndFinal(t *testing.T) {
+	t.Parallel()
+	s := open(t, shopOptions{})
+	orderID, key := s.order(50000)
+	must(t, s.sim.Expire(key))
+	s.confirm(key, orderID, 50000).wants(t, http.StatusPaymentRequired, "NOT_FOUND_PAYMENT_SESSION")
+	s.wantBooks(key, ledger.StatusFailed, ledger.OrderPending)
+}
+
+func TestConfirm_ExpiredOrder(t *testing.T) {
+	t.Parallel()
+	s := open(t, shopOptions{})
+	orderID, key := s.order(50000)
+	s.ahead.Store(int64(31 * time.Minute))
+	s.confirm(key, orderID, 50000).wants(t, http.StatusConflict, "order_expired")
+	if got := s.sim.Count(tosssim.Confirm); got != 0 {
+		t.Errorf("got %d confirm calls, want 0", got)
+	}
+}
+
+// TestConfirm_LostOutcomes: whatever hides the answer, nobody is told a failure, nobody pays twice, and the second
+// press finds out. With one attempt per call, the first press cannot find out by itself.
+func TestConfirm_LostOutcomes(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name  string
+		fault tosssim.Fault
+		after ledger.Status // after the second press
+	}{
+		{"lost reply", tosssim.Fault{Kind: tosssim.LostReply}, ledger.StatusDone},
+		{"done, then silence", tosssim.Fault{Kind: tosssim.DoThenHang}, ledger.StatusDone},
+		{"done, then 500", tosssim.Fault{Kind: tosssim.DoThenStatus}, ledger.StatusDone},
+		{"done, then half an answer", tosssim.Fault{Kind: tosssim.Garbage}, ledger.StatusDone},
+		{"done, then a stalled body", tosssim.Fault{Kind: tosssim.StalledBody}, ledger.StatusDone},
+		{"nothing, silence", tosssim.Fault{Kind: tosssim.Hang}, ledger.StatusUnknown},
+		{"nothing, reset", tosssim.Fault{Kind: tosssim.Reset}, ledger.StatusUnknown},
+		{"nothing, HTML", tosssim.Fault{Kind: tosssim.HTML}, ledger.StatusUnknown},
+		{"nothing, an empty list", tosssim.Fault{Kind: tosssim.EmptyArray}, ledger.StatusUnknown},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, shopOptions{paths: quickPaths()})
+			orderID, key := s.order(50000)
+			test.fault.Op = tosssim.Confirm
+			s.sim.Fail(test.fault)
+			first := s.confirm(key, orderID, 50000)
+			first.wants(t, http.StatusAccepted, "unknown")
+			if first.header.Get("Retry-After") == "" {
+				t.Error("a reply that is not known yet needs Retry-After")
+			}
+			s.wantBooks(key, ledger.StatusUnknown, ledger.OrderPending)
+			s.sim.Heal()
+			want := http.StatusOK
+			if test.after == ledger.StatusUnknown {
+				want = http.StatusAccepted
+			}
+			s.confirm(key, orderID, 50000).wants(t, want, string(test.after))
+			s.call("GET", first.text("status_url"), nil, "Authorization", "").wants(t, http.StatusOK, string(test.after))
+			if got := s.sim.Count(tosssim.Confirm); got != 1 {
+				t.Errorf("got %d confirm calls, want 1", got)
+			}
+		})
+	}
+}
+
+// TestConfirm_RetryUsesTheSameKey: within one call the second attempt replays the first, and the buyer sees the truth.
+func TestConfirm_RetryUsesTheSameKey(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []tosssim.Kind{tosssim.LostReply, tosssim.DoThenStatus, tosssim.HTML, tosssim.TooMany} {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			paths := quickPaths()
+			paths.Confirm.Attempts = 2
+			s := open(t, shopOptions{paths: paths})
+			orderID, key := s.order(50000)
+			s.sim.Fail(tosssim.Fault{Op: tosssim.Confirm, Kind: kind})
+			s.confirm(key, orderID, 50000).wants(t, http.StatusOK, "done")
+			keys := map[string]int{}
+			for _, c := range s.sim.Calls() {
+				if c.Op == tosssim.Confirm {
+					keys[c.IdempotencyKey]++
+				}
+			}
+			if len(keys) != 1 || keys["confirm-"+key+"-1"] != 2 {
+				t.Errorf("got idempotency keys %v, want one, twice", keys)
+			}
+			if got := s.effects(tosssim.Confirm, key); got != 1 {
+				t.Errorf("got %d approvals, want 1", got)
+			}
+		})
+	}
+}
+
+// TestConfirm_AnswersThatAreNoAnswers: 400 by the gateway is not yet a refusal; the gateway is asked what is true.
+func TestConfirm_AnswersThatAreNoAnswers(t *testing.T) {
+	t.Parallel()
+	const done, open400 = true, false
+	tests := []struct {
+		name, code string
+		http       int
+		approved   bool
+		status     int
+		word       string
+	}{
+		{"already processed", "ALREADY_PROCESSED_PAYMENT", 400, done, 200, "done"},
+		{"provider error, done", "PROVIDER_ERROR", 400, done, 200, "done"},
+		{"provider error, open", "PROVIDER_ERROR", 400, open400, 202, "unknown"},
+		{"code never seen, done", "BRAND_NEW_CODE", 400, done, 200, "done"},
+		{"code never seen, open", "BRAND_NEW_CODE", 400, open400, 202, "unknown"},
+		{"in flight", "IDEMPOTENT_REQUEST_PROCESSING", 409, open400, 202, "unknown"},
+		{"internal error, done", "FAILED_PAYMENT_INTERNAL_SYSTEM_PROCESSING", 500, done, 202, "unknown"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, shopOptions{paths: quickPaths()})
+			orderID, key := s.order(50000)
+			s.sim.Fail(tosssim.Fault{
+				Op: tosssim.Confirm, Kind: tosssim.Status, Code: test.http, Body: fmt.Sprintf(`{"code":%q,"message":"sim"}`, test.code),
+			})
+			if test.approved {
+				must(t, s.sim.Approve(key))
+			}
+			s.confirm(key, orderID, 50000).wants(t, test.status, test.word)
+		})
+	}
+}
+
+func TestConfirm_ObjectThatContradictsTheOrderIsNotBooked(t *testing.T) {
+	t.Parallel()
+	s := open(t, shopOptions{paths: quickPaths()})
+	orderID, key := s.order(50000)
+	cheap := s.sim.Authenticate(tosssim.Checkout{OrderID: orderID, Amount: 100})
+	must(t, s.sim.Approve(cheap))
+	raw, _ := s.sim.Payment(cheap)
+	s.sim.Fail(tosssim.Fault{Op: tosssim.Confirm, Kind: tosssim.Body, Body: strings.ReplaceAll(string(raw), cheap, key)})
+	s.confirm(key, orderID, 50000).wants(t, http.StatusAccepted, "unknown")
+	s.wantBooks(key, ledger.StatusUnknown, ledger.OrderPending)
+}
+
+func TestConfirm_TurnedAwayStaysPayable(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		code   string
+		http   int
+		status int
+		word   string
+	}{
+		{"UNAUTHORIZED_KEY", 401, 502, "gateway_setup"},
+		{"FORBIDDEN_REQUEST", 403, 502, "gateway_setup"},
+		{"TOO_MANY_REQUESTS", 429, 503, "gateway_unprocessed"},
+	}
+	for _, test := range tests {
+		t.Run(test.code, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, shopOptions{paths: quickPaths()})
+			orderID, key := s.order(50000)
+			s.sim.Fail(tosssim.Fault{Op: tosssim.Confirm, Kind: tosssim.Refuse, Code: test.http, Body: test.code})
+			s.confirm(key, orderID, 50000).wants(t, test.status, test.word)
+			s.wantBooks(key, ledger.StatusReady, ledger.OrderPending)
+			s.confirm(key, orderID, 50000).wants(t, http.StatusOK, "done")
+			calls := s.sim.Calls()
+			if got, want := calls[len(calls)-1].IdempotencyKey, "confirm-"+key+"-2"; got != want {
+				t.Errorf("got gateway key %s, want %s: the old one is bound to the refusal", got, want)
+			}
+		})
+	}
+}
+
+func TestConfirm_DoubleClickIsOnePayment(t *testing.T) {
+	t.Parallel()
+	s := open(t, shopOptions{})
+	orderID, key := s.order(50000)
+	s.sim.Fail(tosssim.Fault{Op: tosssim.Confirm, Kind: tosssim.Delay, Delay: time.Minute})
+	first := make(chan said, 1)
+	go func() {
+		answer, _ := s.try(t.Context(), "POST", "/v1/payments/confirm", confirmOf(key, orderID, 50000))
+		first <- answer
+	}()
+	eventually(t, "the first press is at the gateway", func() bool { return s.sim.Count(tosssim.Confirm) == 1 })
+	s.confirm(key, orderID, 50000).wants(t, http.StatusAccepted, "confirming")
+	s.sim.Heal()
+	(<-first).wants(t, http.StatusOK, "done")
+	if got := s.effects(tosssim.Confirm, key); got != 1 || s.sim.Count(tosssim.Get) != 0 {
+		t.Errorf("got %d approvals and %d questions, want 1 and 0", got, s.sim.Count(tosssim.Get))
+	}
+}
+
+func TestConfirm_SecondPaymentKeyOfAnOrder(t *testing.T) {
+	t.Parallel()
+	s := open(t, shopOptions{paths: quickPaths()})
+	orderID, first := s.order(50000)
+	second := s.sim.Authenticate(tosssim.Checkout{OrderID: orderID, Amount: 50000})
+	s.sim.Fail(tosssim.Fault{Op: tosssim.Confirm, Kind: tosssim.Reset})
+	s.confirm(first, orderID, 50000).wants(t, http.StatusAccepted, "unknown")
+	s.confirm(second, orderID, 50000).wants(t, http.StatusConflict, "order_taken")
+	must(t, s.sim.Expire(first))
+	s.confirm(second, orderID, 50000).wants(t, http.StatusOK, "done")
+	s.wantBooks(first, ledger.StatusFailed, ledger.OrderPaid)
+	third := s.sim.Authenticate(tosssim.Checkout{OrderID: orderID, Amount: 50000})
+	s.confirm(third, orderID, 50000).wants(t, http.StatusConflict, "order_taken")
+	if got := s.effects(tosssim.Confirm, third); got != 0 {
+		t.Errorf("got %d approvals of a third key, want 0", got)
+	}
+}
+
+func TestConfirm_BuyerHangsUp(t *testing.T) {
+	t.Parallel()
+	s := open(t, shopOptions{})
+	orderID, key := s.order(50000)
+	s.sim.Fail(tosssim.Fault{Op: tosssim.Confirm, Kind: tosssim.Delay, Delay: time.Minute})
+	ctx, hangUp := context.WithCancel(t.Context())
+	gone := make(chan error, 1)
+	go func() {
+		_, err := s.try(ctx, "POST", "/v1/payments/confirm", confirmOf(key, orderID, 50000))
+		gone <- err
+	}()
+	eventually(t, "the approval is at the gateway", func() bool { return s.sim.Count(tosssim.Confirm) == 1 })
+	hangUp()
+	if err := <-gone; err == nil {
+		t.Fatal("the buyer should have seen an error")
+	}
+	s.sim.Heal()
+	eventually(t, "the outcome is booked", func() bool {
+		p, _ := s.books(key)
+		return p.Status == ledger.StatusDone
+	})
+	s.wantBooks(key, ledger.StatusDone, ledger.OrderPaid)
+}
+
+func TestConfirm_CapRefusesBeforeAnythingIsSent(t *testing.T) {
+	t.Parallel()
+	s := open(t, shopOptions{paths: pgclient.Paths{Confirm: pgclient.Path{Cap: 1}}})
+	firstOrder, first := s.order(1000)
+	orderID, key := s.order(50000)
+	s.sim.Fail(tosssim.Fault{Op: tosssim.Confirm, Kind: tosssim.Delay, Delay: time.Minute})
+	answer := make(chan said, 1)
+	go func() {
+		a, _ := s.try(t.Context(), "POST", "/v1/payments/confirm", confirmOf(first, firstOrder, 1000))
+		answer <- a
+	}()
+	eventually(t, "the slot is taken", func() bool { return s.sim.Count(tosssim.Confirm) == 1 })
+	refused := s.confirm(key, orderID, 50000)
+	refused.wants(t, http.StatusServiceUnavailable, "gateway_busy")
+	if refused.header.Get("Retry-After") == "" {
+		t.Error("a busy reply needs Retry-After")
+	}
+	if _, _, err := ledger.Load(t.Context(), s.db, key); err == nil {
+		t.Error("a call that was never sent must leave no payment behind")
+	}
+	s.sim.Heal()
+	(<-answer).wants(t, http.StatusOK, "done")
+	s.confirm(key, orderID, 50000).wants(t, http.StatusOK, "done")
+	s.wantMetric(`daesa_checkout_refused_before_sending_krw_total{reason="cap"}`, 50000)
+	s.wantMetric(`daesa_checkout_confirms_total{result="busy"}`, 1)
+	s.wantMetric(`daesa_checkout_confirms_total{result="approved"}`, 2)
+}
+
+func TestConfirm_OpenBreakerRefusesBeforeAnythingIsSent(t *testing.T) {
+	t.Parallel()
+	s := open(t, shopOptions{paths: quickPaths()})
+	s.sim.Fail(tosssim.Fault{Op: tosssim.Confirm, Kind: tosssim.Reset, N: 10})
+	for range 10 {
+		orderID, key := s.order(1000)
+		s.confirm(key, orderID, 1000).wants(t, http.StatusAccepted, "unknown")
+	}
+	orderID, key := s.order(50000)
+	s.confirm(key, orderID, 50000).wants(t, http.StatusServiceUnavailable, "gateway_down")
+	if _, _, err := ledger.Load(t.Context(), s.db, key); err == nil {
+		t.Error("a call that was never sent must leave no payment behind")
+	}
+}
+
+func TestConfirm_IdempotencyKeyIsHonoured(t *testing.T) {
+	t.Parallel()
+	s := open(t, shopOptions{})
+	orderID, key := s.order(50000)
+	body := confirmOf(key, orderID, 50000)
+	s.call("POST", "/v1/payments/confirm", body, keyHeader, "press").wants(t, http.StatusOK, "done")
+	again := s.call("POST", "/v1/payments/confirm", body, keyHeader, "press")
+	again.wants(t, http.StatusOK, "done")
+	if again.header.Get("Idempotent-Replay") != "true" {
+		t.Error("the stored reply must say that it is one")
+	}
+}
+
+func TestConfirm_RefusalIsReplayed(t *testing.T) {
+	t.Parallel()
+	s := open(t, shopOptions{})
+	orderID, key := s.order(50000)
+	s.sim.Fail(tosssim.Fault{Op: tosssim.Confirm, Kind: tosssim.Refuse, Body: "INVALID_STOPPED_CARD"})
+	body := confirmOf(key, orderID, 50000)
+	first := s.call("POST", "/v1/payments/confirm", body, keyHeader, "press")
+	first.wants(t, http.StatusPaymentRequired, "INVALID_STOPPED_CARD")
+	second := s.call("POST", "/v1/payments/confirm", body, keyHeader, "press")
+	second.wants(t, http.StatusPaymentRequired, "INVALID_STOPPED_CARD")
+	if first.text("message") != second.text("message") {
+		t.Errorf("got %q, want the first message %q", second.text("message"), first.text("message"))
+	}
+}
+
+func TestConfirm_VirtualAccountIssuedThenPaid(t *testing.T) {
+	t.Parallel()
+	s := open(t, shopOptions{})
+	orderID := s.bareOrder(50000)
+	key := s.sim.Authenticate(tosssim.Checkout{OrderID: orderID, Amount: 50000, Method: tosssim.VirtualAccount})
+	s.confirm(key, orderID, 50000).wants(t, http.StatusOK, "waiting_for_deposit")
+	s.wantBooks(key, ledger.StatusWaitingForDeposit, ledger.OrderPending)
+	s.confirm(key, orderID, 50000).wants(t, http.StatusOK, "waiting_for_deposit")
+	s.wantMetric(`daesa_checkout_confirms_total{result="waiting"}`, 2)
+}
+
+func TestPayment_StatusAddress(t *testing.T) {
+	t.Parallel()
+	s := open(t, shopOptions{})
+	_, key := s.paid(50000)
+	_, other := s.paid(1000)
+	s.call("GET", s.handler.statusURL(key), nil, "Authorization", "").wants(t, http.StatusOK, "done")
+	for _, path := range []string{
+		"/v1/payments/" + key, "/v1/payments/" + key + "?token=", "/v1/payments/" + key + "?token=" + s.handler.token(other),
+	} {
+		s.call("GET", path, nil, "Authorization", "").wants(t, http.StatusUnauthorized, "unauthorized")
+	}
+	view := s.call("GET", "/v1/payments/"+key, nil)
+	view.wants(t, http.StatusOK, "done")
+	if view.text("balance") != "50000" || view.body["cancels"] == nil {
+		t.Errorf("got %v, want the whole payment", view.body)
+	}
+}
+
+func TestPayment_ShowsOpenWork(t *testing.T) {
+	t.Parallel()
+	s := open(t, shopOptions{paths: quickPaths()})
+	orderID, key := s.order(50000)
+	s.sim.Fail(tosssim.Fault{Op: tosssim.Confirm, Kind: tosssim.Reset})
+	s.confirm(key, orderID, 50000).wants(t, http.StatusAccepted, "unknown")
+	view := s.call("GET", "/v1/payments/"+key, nil)
+	work, _ := view.body["open_work"].([]any)
+	if len(work) != 1 || work[0].(map[string]any)["kind"] != "confirm_unknown" {
+		t.Errorf("got open work %v, want the unknown confirm", view.body["open_work"])
+	}
 }

@@ -207,8 +207,7 @@ func (w *EventWorker) post(ctx context.Context, to Receiver, event eventRow) (an
 	}
 	response, err := w.http.Do(request)
 	if err != nil {
-		var at *url.Error
-		if errors.As(err, &at) {
+		if at, ok := errors.AsType[*url.Error](err); ok {
 			err = at.Err // the address may hold a secret
 		}
 		return "no answer: " + err.Error(), fmt.Errorf("deliver event %s: %w", event.EventID, err)

@@ -63,8 +63,8 @@ func (h *Handler) ListEvents(w http.ResponseWriter, r *http.Request) error {
 // ResendEvent serves POST /v1/events/{event_id}/resend: the event is delivered once more, whether it was given up,
 // refused for want of an address, or delivered and lost by its receiver. Asking twice delivers once more, not twice.
 func (h *Handler) ResendEvent(w http.ResponseWriter, r *http.Request) error {
-	id := chi.URLParam(r, "event_id")
-	err := postgres.InTx(r.Context(), h.cfg.DB, func(tx pgx.Tx) error { return h.resend(r.Context(), tx, id) })
+	ctx, id := r.Context(), chi.URLParam(r, "event_id")
+	err := postgres.InTx(ctx, h.cfg.DB, func(tx pgx.Tx) error { return h.resend(ctx, tx, id) })
 	if err != nil {
 		return unavailable(err)
 	}

@@ -2,6 +2,7 @@ package checkout
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"net/http"
 	"time"
@@ -60,30 +61,31 @@ func (h *Handler) CreateOrder(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	answer, err := h.once(r, "create_order", body, func() (reply, error) { return h.createOrder(r, order) })
+	answer, err := h.once(r, "create_order", body, func() (reply, error) { return h.createOrder(r.Context(), order) })
 	if err != nil {
 		return err
 	}
 	return answer.write(w)
 }
 
-func (h *Handler) createOrder(r *http.Request, order ledger.Order) (reply, error) {
+func (h *Handler) createOrder(ctx context.Context, order ledger.Order) (reply, error) {
 	var created ledger.Order
-	status := http.StatusOK
-	err := postgres.InTx(r.Context(), h.cfg.DB, func(tx pgx.Tx) error {
-		_, err := ledger.LoadOrder(r.Context(), tx, order.ID)
-		if errors.Is(err, ledger.ErrNotFound) {
-			status = http.StatusCreated
-		} else if err != nil {
+	known := false
+	err := postgres.InTx(ctx, h.cfg.DB, func(tx pgx.Tx) error {
+		_, err := ledger.LoadOrder(ctx, tx, order.ID)
+		if known = err == nil; err != nil && !errors.Is(err, ledger.ErrNotFound) {
 			return err
 		}
-		created, err = h.ledger.CreateOrder(r.Context(), tx, order)
+		created, err = h.ledger.CreateOrder(ctx, tx, order)
 		return err
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		return reply{}, unavailable(err)
+	case known:
+		return reply{status: http.StatusOK, body: viewOrder(created)}, nil
 	}
-	return reply{status: status, body: viewOrder(created)}, nil
+	return reply{status: http.StatusCreated, body: viewOrder(created)}, nil
 }
 
 func (h *Handler) newOrder(body orderBody) (ledger.Order, error) {

@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,6 +18,7 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/expfmt"
 
 	"daesa/internal/postgres/postgrestest"
 	"daesa/internal/web"
@@ -65,12 +68,12 @@ func open(t *testing.T, o shopOptions) *shop {
 	if o.db == nil {
 		o.db = postgrestest.New(t)
 	}
-	s := &shop{t: t, db: o.db, reg: prometheus.NewRegistry()}
+	s := &shop{t: t, db: o.db, reg: prometheus.NewPedanticRegistry()}
 	s.sim = tosssim.New(tosssim.Config{})
 	gateway := httptest.NewServer(s.sim.Handler())
 	t.Cleanup(gateway.Close)
 	t.Cleanup(s.sim.Close)
-	reg := prometheus.NewPedanticRegistry()
+	reg := s.reg
 	now := func() time.Time { return time.Now().Add(time.Duration(s.ahead.Load())) }
 	log := slog.New(slog.DiscardHandler)
 	client, err := pgclient.New(pgclient.Config{
@@ -163,10 +166,10 @@ func testProblems() []web.ProblemRow {
 	}
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
+func must(tb testing.TB, err error) {
+	tb.Helper()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 
@@ -321,5 +324,20 @@ func eventually(t *testing.T, what string, holds func() bool) {
 		case <-deadline.C:
 			t.Fatalf("waited in vain until %s", what)
 		}
+	}
+}
+
+// wantMetric compares one series, named as the exposition format writes it.
+func (s *shop) wantMetric(series string, want float64) {
+	s.t.Helper()
+	var text strings.Builder
+	families, err := s.reg.Gather()
+	must(s.t, err)
+	for _, f := range families {
+		_, err := expfmt.MetricFamilyToText(&text, f)
+		must(s.t, err)
+	}
+	if line := fmt.Sprintf("%s %v\n", series, strconv.FormatFloat(want, 'g', -1, 64)); !strings.Contains(text.String(), line) {
+		s.t.Errorf("want metric %s, got\n%s", line, text.String())
 	}
 }
