@@ -1,0 +1,235 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"daesa/pgclient/tosssim"
+)
+
+const firstOrder = "demo-order-01"
+
+func (s *story) approved(ctx context.Context) error {
+	_, err := s.approve(ctx, firstOrder, 50_000)
+	if err == nil {
+		s.say("order %s is paid: 50,000 won", firstOrder)
+	}
+	return err
+}
+
+func (s *story) noticeApplied(ctx context.Context) error {
+	key := s.keyOf(firstOrder)
+	if _, err := s.sim.CancelInDashboard(key, 0, "고객 변심"); err != nil {
+		return err
+	}
+	if err := s.deliver(key, 200); err != nil {
+		return err
+	}
+	return s.becomes(ctx, firstOrder, "canceled")
+}
+
+func (s *story) duplicate(_ context.Context) error {
+	key := s.keyOf(firstOrder)
+	asked := s.sim.Count(tosssim.Get)
+	if err := s.deliver(key, 200); err != nil {
+		return err
+	}
+	if again := s.sim.Count(tosssim.Get); again != asked {
+		return fmt.Errorf("the gateway was asked %d times more", again-asked)
+	}
+	s.say("the gateway was not asked")
+	return nil
+}
+
+func (s *story) lostReply(ctx context.Context) error {
+	const order = "demo-order-02"
+	key, err := s.open(ctx, order, 30_000)
+	if err != nil {
+		return err
+	}
+	s.sim.Fail(tosssim.Fault{Op: tosssim.Confirm, Kind: tosssim.LostReply, N: 2})
+	reply, err := s.shop.confirm(ctx, key, order, 30_000)
+	if err != nil {
+		return err
+	}
+	s.say("the gateway took the money, both replies were lost: confirm → %d %s", reply.code, reply.Status)
+	if err := expect("confirm", reply, 202, "unknown"); err != nil {
+		return err
+	}
+	return s.becomes(ctx, order, "paid")
+}
+
+func (s *story) partials(ctx context.Context) error {
+	const order = "demo-order-03"
+	key, err := s.approve(ctx, order, 50_000)
+	if err != nil {
+		return err
+	}
+	code, err := s.shop.cancel(ctx, key, 12_000)
+	if err != nil {
+		return err
+	}
+	s.say("our own cancel of 12,000 → %d", code)
+	if code != 200 {
+		return fmt.Errorf("got %d for our cancel, want 200", code)
+	}
+	if err := s.becomes(ctx, order, "partially_canceled"); err != nil {
+		return err
+	}
+	if _, err := s.sim.CancelInDashboard(key, 38_000, "나머지 반품"); err != nil {
+		return err
+	}
+	if err := s.deliver(key, 200); err != nil {
+		return err
+	}
+	return s.becomes(ctx, order, "canceled")
+}
+
+func (s *story) silent(ctx context.Context) error {
+	const order = "demo-order-04"
+	key, err := s.approve(ctx, order, 20_000)
+	if err != nil {
+		return err
+	}
+	if _, err := s.sim.CancelInDashboard(key, 0, "재고 없음"); err != nil {
+		return err
+	}
+	s.sim.Fail(tosssim.Fault{Op: tosssim.Get, Kind: tosssim.Hang, N: -1})
+	begin := time.Now()
+	if err := s.deliver(key, 502); err != nil {
+		return err
+	}
+	if took := time.Since(begin); took < 2*time.Second || took > 5*time.Second {
+		return fmt.Errorf("the answer took %s, want about 3 s", took)
+	}
+	s.sim.Heal()
+	s.say("the gateway is back; Toss delivers again")
+	if err := s.deliver(key, 200); err != nil {
+		return err
+	}
+	return s.becomes(ctx, order, "canceled")
+}
+
+func (s *story) overtaken(ctx context.Context) error {
+	const order = "demo-order-05"
+	key, err := s.open(ctx, order, 40_000)
+	if err != nil {
+		return err
+	}
+	s.sim.Fail(tosssim.Fault{Op: tosssim.Confirm, Kind: tosssim.LateReply, Delay: 1500 * time.Millisecond, PaymentKey: key})
+	confirmed := make(chan error, 1)
+	go func() {
+		reply, err := s.shop.confirm(ctx, key, order, 40_000)
+		if err == nil {
+			s.say("the late reply to the confirm arrives: %d %s", reply.code, reply.Code)
+			if reply.code != 409 || reply.Code != "payment_canceled" {
+				err = fmt.Errorf("got %d %q for the confirm, want 409 payment_canceled", reply.code, reply.Code)
+			}
+		}
+		confirmed <- err
+	}()
+	if err := s.untilCanceled(ctx, key); err != nil {
+		return err
+	}
+	s.say("approved and at once canceled at the gateway; our confirm still waits for its reply")
+	if err := s.deliver(key, 200); err != nil {
+		return err
+	}
+	if err := <-confirmed; err != nil {
+		return err
+	}
+	return s.becomes(ctx, order, "canceled")
+}
+
+// untilCanceled cancels a payment in the dashboard as soon as the gateway has approved it.
+func (s *story) untilCanceled(ctx context.Context, key string) error {
+	ctx, stop := context.WithTimeout(ctx, 10*time.Second)
+	defer stop()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if _, err := s.sim.CancelInDashboard(key, 0, "즉시 취소"); err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for the approval: %w", ctx.Err())
+		case <-tick.C:
+		}
+	}
+}
+
+func (s *story) adopted(ctx context.Context) error {
+	const order = "demo-order-06"
+	key, err := s.open(ctx, order, 60_000)
+	if err != nil {
+		return err
+	}
+	if err := s.sim.Approve(key); err != nil {
+		return err
+	}
+	if _, err := s.sim.CancelInDashboard(key, 10_000, "부분 취소"); err != nil {
+		return err
+	}
+	s.say("approved and partly canceled at the gateway; our confirm has not come yet")
+	if err := s.deliver(key, 404); err != nil {
+		return err
+	}
+	reply, err := s.shop.confirm(ctx, key, order, 60_000)
+	if err != nil {
+		return err
+	}
+	s.say("the buyer's confirm comes: %d %s, capture and cancel recorded together", reply.code, reply.Status)
+	if err := expect("confirm", reply, 200, "partially_canceled"); err != nil {
+		return err
+	}
+	return s.deliver(key, 200)
+}
+
+func (s *story) forged(ctx context.Context) error {
+	const order = "demo-order-07"
+	key, err := s.approve(ctx, order, 90_000)
+	if err != nil {
+		return err
+	}
+	body := strings.NewReplacer("KEY", key, "ORDER", order).Replace(`{"eventType":"PAYMENT_STATUS_CHANGED",
+		"createdAt":"2026-05-01T10:00:00.5","data":{"paymentKey":"KEY","orderId":"ORDER","status":"CANCELED",
+		"totalAmount":90000,"balanceAmount":0,"cancels":[{"transactionKey":"forged","cancelAmount":90000,"cancelStatus":"DONE"}]}}`)
+	status, err := s.sim.Send([]byte(body), map[string]string{"tosspayments-webhook-signature": "v1:Zm9yZ2Vk"})
+	if err != nil {
+		return err
+	}
+	s.say("the gateway says otherwise: %d", status)
+	if status != 409 {
+		return fmt.Errorf("got %d for the forgery, want 409", status)
+	}
+	return s.becomes(ctx, order, "paid")
+}
+
+func (s *story) neverComes(ctx context.Context) error {
+	const order = "demo-order-08"
+	key, err := s.approve(ctx, order, 70_000)
+	if err != nil {
+		return err
+	}
+	if _, err := s.sim.CancelInDashboard(key, 0, "알림 유실"); err != nil {
+		return err
+	}
+	s.say("canceled at the gateway; no notice is sent")
+	if err := s.app.ReadList(ctx); err != nil {
+		return err
+	}
+	return s.becomes(ctx, order, "canceled")
+}
+
+// keyOf is the payment key that the simulator gave an order.
+func (s *story) keyOf(order string) string {
+	for _, key := range s.sim.Keys() {
+		if raw, ok := s.sim.Payment(key); ok && strings.Contains(string(raw), `"`+order+`"`) {
+			return key
+		}
+	}
+	return ""
+}

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"daesa/ledger"
+	"daesa/pgclient/tosssim"
+	"daesa/reconcile"
+)
+
+// story plays one scene after the other and checks each.
+type story struct {
+	*stage
+	out    io.Writer
+	shop   shop
+	number int
+	begin  time.Time
+}
+
+func newStory(s *stage, out io.Writer) *story {
+	return &story{stage: s, out: out, shop: newShop(s.app.URL()), begin: time.Now()}
+}
+
+// scene is one thing that happens, and how it must end.
+type scene struct {
+	title string
+	play  func(context.Context) error
+}
+
+func (s *story) scenes() []scene {
+	return []scene{
+		{"A payment is approved", s.approved},
+		{"Canceled in the gateway's dashboard: its notice is applied", s.noticeApplied},
+		{"The same notice again is answered without asking the gateway", s.duplicate},
+		{"The reply to a confirm is lost; the outcome is asked for", s.lostReply},
+		{"Two partial cancels, one ours and one in the dashboard, to zero", s.partials},
+		{"The gateway is silent: 502 in about 3 s, and a redelivery applies", s.silent},
+		{"A notice overtakes the approval it follows", s.overtaken},
+		{"A notice for a payment never seen: 404, adopted when the payment appears", s.adopted},
+		{"A forged notice is refused", s.forged},
+		{"A notice that never comes: the gateway's list shows the cancel", s.neverComes},
+	}
+}
+
+// tell plays every scene and stops at the first that does not end as it should.
+func (s *story) tell(ctx context.Context) error {
+	for _, scene := range s.scenes() {
+		s.number++
+		fmt.Fprintf(s.out, "%2d. %s\n", s.number, scene.title)
+		if err := scene.play(ctx); err != nil {
+			return fmt.Errorf("scene %d, %s: %w", s.number, scene.title, err)
+		}
+		if err := s.proveIdentity(ctx); err != nil {
+			return fmt.Errorf("scene %d, %s: %w", s.number, scene.title, err)
+		}
+	}
+	violations, err := ledger.Check(ctx, s.app.DB())
+	if err != nil {
+		return err
+	}
+	if len(violations) > 0 {
+		return fmt.Errorf("%d broken invariants, the first: %s", len(violations), violations[0])
+	}
+	fmt.Fprintf(s.out, "\nAll invariants hold. The story took %.1f s.\n", time.Since(s.begin).Seconds())
+	return nil
+}
+
+func (s *story) say(format string, args ...any) { fmt.Fprintf(s.out, "      "+format+"\n", args...) }
+
+// proveIdentity reads the gateway's list and audits everything.
+func (s *story) proveIdentity(ctx context.Context) error {
+	if err := s.app.ReadList(ctx); err != nil {
+		return fmt.Errorf("read the gateway's list: %w", err)
+	}
+	statement, err := s.app.AuditAll(ctx)
+	if err != nil {
+		return fmt.Errorf("audit: %w", err)
+	}
+	for _, sum := range statement.Sums {
+		won := func(f reconcile.Figure) string { return ledger.Money{Minor: f.Amount, Currency: sum.Currency}.Decimal() }
+		s.say("identity: gateway cancels %d (%s) = canceled %d (%s) + pending %d (%s) + unexplained %d", sum.Gateway.Count,
+			won(sum.Gateway), sum.Canceled.Count, won(sum.Canceled), sum.Pending.Count, won(sum.Pending), sum.Unexplained.Count)
+		if !sum.Holds() || sum.Unexplained != (reconcile.Figure{}) {
+			return fmt.Errorf("the identity does not hold: verdict %s", statement.Verdict)
+		}
+	}
+	if statement.Verdict != reconcile.VerdictReconciled && statement.Verdict != reconcile.VerdictPending {
+		return fmt.Errorf("got the verdict %s %v, want reconciled", statement.Verdict, statement.Reasons)
+	}
+	return nil
+}
+
+// approve takes an order through checkout and returns its payment key.
+func (s *story) approve(ctx context.Context, order string, won int64) (string, error) {
+	key, err := s.open(ctx, order, won)
+	if err != nil {
+		return "", err
+	}
+	reply, err := s.shop.confirm(ctx, key, order, won)
+	if err != nil {
+		return "", err
+	}
+	return key, expect("confirm", reply, 200, "done")
+}
+
+// open makes an order and lets the buyer authenticate its payment in the gateway's window.
+func (s *story) open(ctx context.Context, order string, won int64) (string, error) {
+	if err := s.shop.order(ctx, order, won); err != nil {
+		return "", err
+	}
+	return s.sim.Authenticate(tosssim.Checkout{OrderID: order, OrderName: "데모 상품", Amount: won, Method: tosssim.Card}), nil
+}
+
+// deliver sends the newest notice of a payment once and checks how it is answered.
+func (s *story) deliver(key string, want int) error {
+	var id int64
+	for _, n := range s.sim.Notices() {
+		if n.PaymentKey == key {
+			id = n.ID
+		}
+	}
+	begin := time.Now()
+	status, err := s.sim.Deliver(id)
+	if err != nil {
+		return fmt.Errorf("deliver: %w", err)
+	}
+	s.say("notice → %d in %d ms", status, time.Since(begin).Milliseconds())
+	if status != want {
+		return fmt.Errorf("got %d for the notice, want %d", status, want)
+	}
+	return nil
+}
+
+// becomes waits until an order has a status, which work in the background brings about.
+func (s *story) becomes(ctx context.Context, order, want string) error {
+	ctx, stop := context.WithTimeout(ctx, 20*time.Second)
+	defer stop()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		got, err := s.shop.status(ctx, order)
+		if err == nil && got == want {
+			s.say("order %s is %s", order, got)
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("got order %s %q, want %q: %w", order, got, want, ctx.Err())
+		case <-tick.C:
+		}
+	}
+}

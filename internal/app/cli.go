@@ -1,0 +1,212 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"daesa/internal/postgres"
+	"daesa/internal/postgres/embedded"
+	"daesa/migrations"
+)
+
+// Exit codes of the program.
+const (
+	ExitOK         = 0
+	ExitBreaks     = 1 // the audit found breaks, or a command failed
+	ExitIncomplete = 2 // the audit could not see everything; also a wrong command line
+)
+
+// cli is the command line. Every setting has a flag and an environment variable; flags win.
+type cli struct {
+	DatabaseURL string `name:"database-url" env:"DAESA_DATABASE_URL" help:"PostgreSQL, as a postgres:// address."`
+	LogLevel    string `name:"log-level" env:"DAESA_LOG_LEVEL" enum:"debug,info,warn,error" default:"info" help:"debug, info, warn or error."`
+
+	Serve   serveCommand   `cmd:"" help:"Answer checkout and webhooks, and reconcile without pause."`
+	Migrate migrateCommand `cmd:"" help:"Bring the database to this version."`
+	Audit   auditCommand   `cmd:"" help:"Print the statement: gateway cancels = canceled orders + pending. Exits 1 on a break, 2 when incomplete."`
+}
+
+// settings are what serve and audit need to know about the gateway and the merchant.
+type settings struct {
+	TossURL         string        `name:"toss-url" env:"TOSS_BASE_URL" default:"https://api.tosspayments.com" help:"The gateway's API."`
+	TossSecretKey   string        `name:"toss-secret-key" env:"TOSS_SECRET_KEY" help:"Secret key of the merchant id. Never printed."`
+	TossSecurityKey string        `name:"toss-security-key" env:"TOSS_SECURITY_KEY" help:"64 hexadecimal digits that sign payout and seller notices."`
+	MerchantID      string        `name:"merchant-id" env:"DAESA_MERCHANT_ID" help:"Every payment must carry it; empty: not checked."`
+	OrderPattern    string        `name:"order-pattern" env:"DAESA_ORDER_PATTERN" help:"Regular expression of our order ids, when other systems share the merchant id."`
+	OpeningAt       time.Time     `name:"opening-at" env:"DAESA_OPENING_AT" help:"Earlier payments belong to the system before this one (RFC 3339)."`
+	ListLag         time.Duration `name:"list-lag" env:"DAESA_LIST_LAG" default:"10m" help:"How late a row may appear in the gateway's list."`
+}
+
+type serveCommand struct {
+	settings
+
+	Listen         string        `env:"DAESA_LISTEN" default:"127.0.0.1:8080" help:"Public address: checkout and webhook."`
+	PrivateListen  string        `name:"private-listen" env:"DAESA_PRIVATE_LISTEN" default:"127.0.0.1:9090" help:"Metrics, health and profiles. Keep it private."`
+	Embedded       bool          `env:"DAESA_EMBEDDED" help:"Start a PostgreSQL of our own on this machine, data kept. Refused with a live key."`
+	EmbeddedDir    string        `name:"embedded-dir" env:"DAESA_EMBEDDED_DIR" help:"Where its data is kept."`
+	PostgresBin    string        `name:"postgres-bin" env:"DAESA_POSTGRES_BIN" help:"Folder with initdb and postgres, when not found by itself."`
+	APIKeys        []string      `name:"api-keys" env:"DAESA_API_KEYS" help:"name=secret, for the merchant's own servers."`
+	TokenKey       string        `name:"token-key" env:"DAESA_TOKEN_KEY" help:"Signs the status address of a payment; derived from the secret key when empty."`
+	CORSOrigins    []string      `name:"cors-origins" env:"DAESA_CORS_ORIGINS" help:"Front ends that may call confirm, as scheme://host."`
+	TrustedProxies []string      `name:"trusted-proxies" env:"DAESA_TRUSTED_PROXIES" help:"Addresses or CIDR blocks whose X-Forwarded-For is believed."`
+	MerchantURL    string        `name:"merchant-url" env:"DAESA_MERCHANT_URL" help:"Where order events are delivered."`
+	CustomerURL    string        `name:"customer-url" env:"DAESA_CUSTOMER_URL" help:"Where customer notices are delivered."`
+	EventSecret    string        `name:"event-secret" env:"DAESA_EVENT_SECRET" help:"whsec_…, signs what is delivered (Standard Webhooks)."`
+	Replicas       int           `env:"DAESA_REPLICAS" default:"1" help:"Instances that share the caps."`
+	Lazy           bool          `env:"DAESA_LAZY" help:"Ask about a claimed cancel only at its last chance."`
+	RateLimit      int           `name:"webhook-rate-limit" env:"DAESA_WEBHOOK_RATE_LIMIT" default:"300" help:"Webhook deliveries a minute and source."`
+	DatabaseMax    int32         `name:"database-max-connections" env:"DAESA_DATABASE_MAX" default:"20" help:"Connections to PostgreSQL."`
+	ListEvery      time.Duration `name:"list-every" env:"DAESA_LIST_EVERY" default:"1m" help:"How often the gateway's list is read."`
+	StopTimeout    time.Duration `name:"stop-timeout" env:"DAESA_STOP_TIMEOUT" default:"45s" help:"How long a stop may wait for what is in flight."`
+}
+
+type migrateCommand struct{}
+
+type auditCommand struct {
+	settings
+
+	Day  string `help:"One Korean business day, 2006-01-02; without it everything is audited."`
+	JSON bool   `help:"Print the statement as JSON."`
+}
+
+// Main runs the program with the arguments after its name and returns its exit code.
+func Main(args []string, stdout, stderr io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var c cli
+	exit := -1
+	parser, err := kong.New(&c, kong.Name("daesa"), kong.UsageOnError(), kong.Writers(stdout, stderr),
+		kong.Exit(func(code int) { exit = code }),
+		kong.Description("Proves that every payment and cancel at Toss Payments is in your books exactly once."))
+	if err != nil {
+		fmt.Fprintf(stderr, "daesa: %v\n", err)
+		return ExitIncomplete
+	}
+	command, err := parser.Parse(longFlags(args))
+	if exit >= 0 {
+		return exit
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "daesa: %v\n", err)
+		return ExitIncomplete
+	}
+	code, err := c.run(ctx, command.Command(), stdout, stderr)
+	if err != nil {
+		fmt.Fprintf(stderr, "daesa: %v\n", err)
+	}
+	return code
+}
+
+// longFlags lets flags be written with one dash, as Go programs do.
+func longFlags(args []string) []string {
+	long := make([]string, 0, len(args))
+	for _, a := range args {
+		if len(a) > 2 && a[0] == '-' && a[1] != '-' && !strings.ContainsAny(a[1:2], "0123456789") {
+			a = "-" + a
+		}
+		long = append(long, a)
+	}
+	return long
+}
+
+func (c *cli) run(ctx context.Context, command string, stdout, stderr io.Writer) (int, error) {
+	log := slog.New(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: level(c.LogLevel)}))
+	var err error
+	switch command {
+	case "serve":
+		err = c.Serve.run(ctx, c.DatabaseURL, log)
+	case "migrate":
+		err = withPool(ctx, c.DatabaseURL, func(db *pgxpool.Pool) error { return migrations.Apply(ctx, db) })
+	case "audit":
+		return c.Audit.run(ctx, c.DatabaseURL, log, stdout)
+	default:
+		err = fmt.Errorf("no such command: %s", command)
+	}
+	if err != nil {
+		return ExitBreaks, err
+	}
+	return ExitOK, nil
+}
+
+func level(name string) slog.Level {
+	var l slog.Level
+	if l.UnmarshalText([]byte(name)) != nil {
+		return slog.LevelInfo
+	}
+	return l
+}
+
+func (s settings) apply(cfg *Config) {
+	cfg.TossURL, cfg.TossSecretKey, cfg.TossSecurityKey = s.TossURL, s.TossSecretKey, s.TossSecurityKey
+	cfg.MerchantID, cfg.OrderPattern, cfg.OpeningAt, cfg.ListLag = s.MerchantID, s.OrderPattern, s.OpeningAt, s.ListLag
+}
+
+// run serves until a signal comes. An embedded database is stopped last.
+func (s serveCommand) run(ctx context.Context, databaseURL string, log *slog.Logger) (err error) {
+	cfg := Config{
+		DatabaseURL: databaseURL, Listen: s.Listen, PrivateListen: s.PrivateListen, APIKeys: s.APIKeys, TokenKey: s.TokenKey,
+		CORSOrigins: s.CORSOrigins, TrustedProxies: s.TrustedProxies, MerchantURL: s.MerchantURL, CustomerURL: s.CustomerURL,
+		EventSecret: s.EventSecret, Replicas: s.Replicas, Lazy: s.Lazy, RateLimit: s.RateLimit, DatabaseMax: s.DatabaseMax,
+		ListEvery: s.ListEvery, StopTimeout: s.StopTimeout, Log: log,
+	}
+	s.apply(&cfg)
+	if s.Embedded {
+		server, startErr := s.startEmbedded(ctx, cfg)
+		if startErr != nil {
+			return startErr
+		}
+		defer func() { err = errors.Join(err, server.Stop()) }()
+		cfg.DatabaseURL = server.URL
+		if err := withPool(ctx, cfg.DatabaseURL, func(db *pgxpool.Pool) error { return migrations.Apply(ctx, db) }); err != nil {
+			return err
+		}
+	}
+	app, err := New(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	return app.Run(ctx)
+}
+
+// startEmbedded starts a database of our own. Real money deserves a database that is looked after.
+func (s serveCommand) startEmbedded(ctx context.Context, cfg Config) (*embedded.Server, error) {
+	switch {
+	case strings.HasPrefix(cfg.TossSecretKey, "live_"):
+		return nil, errors.New("serve -embedded takes test keys only: set DAESA_DATABASE_URL to a database that is backed up")
+	case cfg.DatabaseURL != "":
+		return nil, errors.New("set DAESA_DATABASE_URL or use serve -embedded, not both")
+	}
+	dir := s.EmbeddedDir
+	if dir == "" {
+		found, err := embedded.DefaultDir(os.Getenv("XDG_STATE_HOME"), "serve")
+		if err != nil {
+			return nil, err
+		}
+		dir = found
+	}
+	return embedded.Start(ctx, embedded.Config{Dir: dir, Database: "daesa", BinDir: s.PostgresBin, Log: cfg.Log})
+}
+
+// withPool opens a small pool for one command.
+func withPool(ctx context.Context, databaseURL string, fn func(*pgxpool.Pool) error) error {
+	if databaseURL == "" {
+		return errors.New("set DAESA_DATABASE_URL to the PostgreSQL database")
+	}
+	db, err := postgres.Open(ctx, postgres.Config{URL: databaseURL, MaxConns: 4, ApplicationName: "daesa"})
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	return fn(db)
+}

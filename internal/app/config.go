@@ -1,0 +1,153 @@
+package app
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	"daesa/internal/web"
+	"daesa/pgclient"
+)
+
+// Config says how an instance runs. Everything a merchant sets has an environment variable and a flag in cli.go;
+// what only tests set is at the end.
+type Config struct {
+	DatabaseURL   string
+	Listen        string // public: checkout and webhook
+	PrivateListen string // metrics, health, pprof; never public
+
+	TossURL         string
+	TossSecretKey   string
+	TossSecurityKey string
+	MerchantID      string
+
+	APIKeys        []string // name=secret, for the merchant's own servers
+	TokenKey       string   // signs the status address of a payment; derived from the secret key when empty
+	CORSOrigins    []string // front ends that may call confirm
+	TrustedProxies []string
+	OrderPattern   string    // of our orders, when other systems share the merchant id
+	OpeningAt      time.Time // earlier payments belong to the system before this one
+	MerchantURL    string    // where order events are delivered
+	CustomerURL    string    // where customer notices are delivered
+	EventSecret    string    // whsec_…: signs what is delivered
+
+	Replicas           int
+	Lazy               bool // ask about a claimed cancel only at its last chance
+	RateLimit          int  // webhook deliveries a minute and source
+	DatabaseMax        int32
+	ListEvery          time.Duration
+	ListLag            time.Duration // how late a row may appear in the gateway's list
+	StopTimeout        time.Duration
+	WebhookDeadline    time.Duration
+	WebhookQueryBudget time.Duration
+
+	Paths    pgclient.Paths
+	Breakers pgclient.Breakers
+	Now      func() time.Time
+	Log      *slog.Logger
+	// Tick is how often waiting work is looked at; tests make it short.
+	Tick time.Duration
+}
+
+// DefaultRateLimit is what one source may deliver in a minute, and at once: notices that can fail in one minute
+// plus new ones, with half to spare. Bursts of redeliveries of 200 in half a minute were measured to pass.
+const DefaultRateLimit = 300
+
+func (c Config) withDefaults() Config {
+	c.Listen = cmp.Or(c.Listen, "127.0.0.1:8080")
+	c.PrivateListen = cmp.Or(c.PrivateListen, "127.0.0.1:9090")
+	c.TossURL = cmp.Or(c.TossURL, "https://api.tosspayments.com")
+	c.Replicas = cmp.Or(c.Replicas, 1)
+	c.RateLimit = cmp.Or(c.RateLimit, DefaultRateLimit)
+	c.DatabaseMax = cmp.Or(c.DatabaseMax, 20)
+	c.ListEvery = cmp.Or(c.ListEvery, time.Minute)
+	c.ListLag = cmp.Or(c.ListLag, 10*time.Minute)
+	c.StopTimeout = cmp.Or(c.StopTimeout, 45*time.Second)
+	c.WebhookDeadline = cmp.Or(c.WebhookDeadline, 9*time.Second)
+	c.WebhookQueryBudget = cmp.Or(c.WebhookQueryBudget, 3*time.Second)
+	c.Tick = cmp.Or(c.Tick, time.Second)
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// validate stops a configuration that cannot work, with one sentence that says what to set.
+func (c Config) validate() error {
+	switch {
+	case c.DatabaseURL == "":
+		return errors.New("set DAESA_DATABASE_URL to the PostgreSQL database, or run serve -embedded on a single machine")
+	case c.TossSecretKey == "":
+		return errors.New("set TOSS_SECRET_KEY to the secret key of the merchant id (test_sk_… or live_sk_…)")
+	case strings.Contains(c.TossSecretKey, "_ck_") || strings.Contains(c.TossSecretKey, "_gck_"):
+		return errors.New("TOSS_SECRET_KEY holds a client key; set it to the secret key (…_sk_… or …_gsk_…)")
+	case c.Replicas < 1:
+		return errors.New("set DAESA_REPLICAS to the number of instances, at least 1")
+	case c.RateLimit < 1:
+		return errors.New("set DAESA_WEBHOOK_RATE_LIMIT to deliveries a minute, at least 1")
+	case c.Listen == c.PrivateListen && !strings.HasSuffix(c.Listen, ":0"):
+		return errors.New("set DAESA_PRIVATE_LISTEN to another address than DAESA_LISTEN: metrics must not be public")
+	case (c.MerchantURL != "" || c.CustomerURL != "") && c.EventSecret == "":
+		return errors.New("set DAESA_EVENT_SECRET (whsec_…): events are delivered signed or not at all")
+	}
+	for name, address := range map[string]string{
+		"DAESA_MERCHANT_URL": c.MerchantURL, "DAESA_CUSTOMER_URL": c.CustomerURL, "TOSS_BASE_URL": c.TossURL,
+	} {
+		if u, err := url.Parse(address); address != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+			return fmt.Errorf("set %s to a full http or https address", name)
+		}
+	}
+	return nil
+}
+
+// keys reads the API keys, each written name=secret.
+func (c Config) keys() ([]web.Key, error) {
+	keys := make([]web.Key, 0, len(c.APIKeys))
+	for _, text := range c.APIKeys {
+		name, secret, ok := strings.Cut(text, "=")
+		if !ok {
+			return nil, errors.New("set DAESA_API_KEYS to name=secret pairs separated by commas")
+		}
+		key, err := web.NewKey(name, secret)
+		if err != nil {
+			return nil, fmt.Errorf("DAESA_API_KEYS: %w", err)
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
+}
+
+func (c Config) proxies() ([]netip.Prefix, error) {
+	prefixes := make([]netip.Prefix, 0, len(c.TrustedProxies))
+	for _, text := range c.TrustedProxies {
+		prefix, err := netip.ParsePrefix(text)
+		if address, single := netip.ParseAddr(text); err != nil && single == nil {
+			prefix, err = address.Prefix(address.BitLen())
+		}
+		if err != nil {
+			return nil, fmt.Errorf("set DAESA_TRUSTED_PROXIES to addresses or CIDR blocks: %.64q is neither", text)
+		}
+		prefixes = append(prefixes, prefix.Masked())
+	}
+	return prefixes, nil
+}
+
+func (c Config) ourOrders() (*regexp.Regexp, error) {
+	if c.OrderPattern == "" {
+		return nil, nil //nolint:nilnil // no pattern: every order on the merchant id is ours
+	}
+	pattern, err := regexp.Compile(c.OrderPattern)
+	if err != nil {
+		return nil, fmt.Errorf("set DAESA_ORDER_PATTERN to a regular expression: %w", err)
+	}
+	return pattern, nil
+}

@@ -1,0 +1,57 @@
+package app
+
+import (
+	"daesa/checkout"
+	"daesa/ledger"
+	"daesa/reconcile"
+	"daesa/webhook"
+)
+
+// features are the domain and its three callers, wired over one database and one gateway.
+type features struct {
+	ledger          *ledger.Ledger
+	notices         *checkout.Notices
+	checkout        *checkout.Handler
+	checkoutMetrics *checkout.Metrics
+	webhook         *webhook.Handler
+	reconcile       *reconcile.Reconciler
+}
+
+func newFeatures(a *App) (f features, err error) {
+	ourOrders, err := a.cfg.ourOrders()
+	if err != nil {
+		return f, err
+	}
+	proxies, err := a.cfg.proxies()
+	if err != nil {
+		return f, err
+	}
+	if f.notices, err = checkout.NewNotices(a.log); err != nil {
+		return f, err
+	}
+	f.ledger, err = ledger.New(ledger.Config{Notify: f.notices, Metrics: ledger.NewMetrics(a.registry), Now: a.cfg.Now})
+	if err != nil {
+		return f, err
+	}
+	f.checkoutMetrics = checkout.NewMetrics(a.registry)
+	f.checkout, err = checkout.New(checkout.Config{
+		DB: a.db, Ledger: f.ledger, Gateway: a.gateway, Notices: f.notices, TokenKey: a.cfg.tokenKey(),
+		MerchantID: a.cfg.MerchantID, Metrics: f.checkoutMetrics, Log: a.log, Now: a.cfg.Now,
+	})
+	if err != nil {
+		return f, err
+	}
+	f.webhook, err = webhook.New(webhook.Config{
+		DB: a.db, Ledger: f.ledger, Gateway: a.gateway, Metrics: webhook.NewMetrics(a.registry), Log: a.log, Now: a.cfg.Now,
+		OurOrders: ourOrders, MerchantID: a.cfg.MerchantID, TrustedProxies: proxies, Eager: !a.cfg.Lazy,
+		Deadline: a.cfg.WebhookDeadline, QueryBudget: a.cfg.WebhookQueryBudget,
+	})
+	if err != nil {
+		return f, err
+	}
+	f.reconcile, err = reconcile.New(reconcile.Config{
+		DB: a.db, Ledger: f.ledger, Gateway: a.gateway, Metrics: reconcile.NewMetrics(a.registry), Log: a.log, Now: a.cfg.Now,
+		Eager: !a.cfg.Lazy, OurOrders: ourOrders, OpeningAt: a.cfg.OpeningAt, ListLag: a.cfg.ListLag,
+	})
+	return f, err
+}

@@ -1,0 +1,142 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"time"
+	_ "time/tzdata" // schedules name Asia/Seoul; a bare machine has no zone data
+
+	"github.com/jackc/pgx/v5"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/rivertype"
+	"github.com/robfig/cron/v3"
+
+	"daesa/checkout"
+	"daesa/migrations"
+	"daesa/reconcile"
+	"daesa/webhook"
+)
+
+// The queues. Each has workers of its own, so that a slow list cannot hold up the sweep.
+const (
+	queueSweep = "sweep"
+	queueList  = "list"
+	queueAudit = "audit"
+	queueTidy  = "tidy"
+)
+
+// tick is one periodic job: River wakes, our rows decide what there is to do, so a missed, late or doubled tick
+// loses nothing.
+type tick struct {
+	schedule string
+	queue    string
+	args     river.JobArgs
+}
+
+// ticks is everything the service does by itself, and when.
+func ticks(cfg Config) []tick {
+	return []tick{
+		{"@every 1s", queueSweep, reconcile.SweepArgs{}},                      // ask for what is due
+		{"@every " + cfg.ListEvery.String(), queueList, reconcile.ListArgs{}}, // read the newest of the gateway's list
+		{"CRON_TZ=Asia/Seoul 30 4 * * *", queueList, reconcile.RereadArgs{}},  // read the last 4 days again
+		{"@every 1m", queueAudit, reconcile.AuditArgs{}},                      // prove the identity
+		{"@every 1h", queueAudit, reconcile.AuditAllArgs{}},                             // and over everything
+		{"@every 10m", queueAudit, reconcile.CloseDaysArgs{}},                 // which closed day has no run?
+		{"@every 1m", queueTidy, webhook.ReapArgs{}},                          // close deliveries of a crash
+		{"CRON_TZ=Asia/Seoul 10 5 * * *", queueTidy, webhook.RetainArgs{}},    // forget what need not be kept
+		{"@every 30s", queueTidy, checkout.ExpireOrdersArgs{}},                // orders nobody paid
+		{"@every 10m", queueTidy, checkout.TidyCheckoutArgs{}},                // old idempotency keys
+	}
+}
+
+// jobKinds names every job, for the metrics.
+func jobKinds() []string {
+	kinds := []string{checkout.EventArgs{}.Kind()}
+	for _, t := range ticks(Config{}.withDefaults()) {
+		kinds = append(kinds, t.args.Kind())
+	}
+	return kinds
+}
+
+// newJobs registers every worker and schedule.
+func newJobs(a *App) (*river.Client[pgx.Tx], error) {
+	workers, err := newWorkers(a)
+	if err != nil {
+		return nil, err
+	}
+	periodic, err := periodicJobs(a.cfg)
+	if err != nil {
+		return nil, err
+	}
+	client, err := river.NewClient(riverpgxv5.New(a.db), &river.Config{
+		Schema: migrations.RiverSchema, Workers: workers, PeriodicJobs: periodic, Logger: a.log,
+		Queues: map[string]river.QueueConfig{
+			queueSweep:           {MaxWorkers: 2},
+			queueList:            {MaxWorkers: 1},
+			queueAudit:           {MaxWorkers: 1},
+			queueTidy:            {MaxWorkers: 2},
+			checkout.EventsQueue: {MaxWorkers: 8},
+		},
+		// A tick that crashed is not worth rescuing for an hour: the next one does the same work.
+		RescueStuckJobsAfter:        15 * time.Minute,
+		JobTimeout:                  10 * time.Minute,
+		CompletedJobRetentionPeriod: time.Hour, // one sweep a second would keep a day's worth of rows otherwise
+		Middleware:                  []rivertype.Middleware{measured{a.metrics}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("set up jobs: %w", err)
+	}
+	return client, nil
+}
+
+func newWorkers(a *App) (*river.Workers, error) {
+	f, workers := a.features, river.NewWorkers()
+	events, err := checkout.NewEventWorker(checkout.EventWorkerConfig{
+		DB: a.db, Merchant: checkout.Receiver{URL: a.cfg.MerchantURL, Secret: a.cfg.EventSecret},
+		Customer: checkout.Receiver{URL: a.cfg.CustomerURL, Secret: a.cfg.EventSecret}, Metrics: f.checkoutMetrics, Now: a.cfg.Now,
+	})
+	if err != nil {
+		return nil, err
+	}
+	job := checkout.JobConfig{DB: a.db, Ledger: f.ledger, Metrics: f.checkoutMetrics, Now: a.cfg.Now}
+	expire, err := checkout.NewExpireOrdersWorker(job)
+	if err != nil {
+		return nil, err
+	}
+	tidy, err := checkout.NewTidyWorker(job)
+	if err != nil {
+		return nil, err
+	}
+	river.AddWorker(workers, events)
+	river.AddWorker(workers, expire)
+	river.AddWorker(workers, tidy)
+	river.AddWorker(workers, &webhook.ReapWorker{Handler: f.webhook})
+	river.AddWorker(workers, &webhook.RetainWorker{Handler: f.webhook})
+	return workers, f.reconcile.AddWorkers(workers)
+}
+
+func periodicJobs(cfg Config) ([]*river.PeriodicJob, error) {
+	var jobs []*river.PeriodicJob
+	for _, t := range ticks(cfg) {
+		schedule, err := cron.ParseStandard(t.schedule)
+		if err != nil {
+			return nil, fmt.Errorf("schedule of %s: %w", t.args.Kind(), err)
+		}
+		jobs = append(jobs, river.NewPeriodicJob(schedule, func() (river.JobArgs, *river.InsertOpts) {
+			return t.args, &river.InsertOpts{Queue: t.queue, MaxAttempts: 1}
+		}, &river.PeriodicJobOpts{ID: t.args.Kind(), RunOnStart: true}))
+	}
+	return jobs, nil
+}
+
+// measured is River middleware that measures every job.
+type measured struct{ metrics *metrics }
+
+// IsMiddleware marks the type for River.
+func (measured) IsMiddleware() bool { return true }
+
+// Work runs one job and notes how it went.
+func (m measured) Work(ctx context.Context, job *rivertype.JobRow, inner func(context.Context) error) error {
+	return m.metrics.work(ctx, job, inner)
+}

@@ -1,0 +1,82 @@
+package app
+
+import (
+	"context"
+	"net/http"
+
+	"daesa/checkout"
+	"daesa/internal/admission"
+	"daesa/internal/postgres"
+	"daesa/internal/web"
+	"daesa/ledger"
+	"daesa/webhook"
+)
+
+// problems is the index of every error answer: the first row that matches wins, and an error without a row is a
+// 500 that says nothing.
+func problems() []web.ProblemRow {
+	return []web.ProblemRow{
+		// What the caller sent.
+		{Err: web.ErrBodyMalformed, Status: http.StatusBadRequest, Code: "body_malformed", Title: "The body is not the JSON object this route reads"},
+		{Err: web.ErrBodyTooLarge, Status: http.StatusRequestEntityTooLarge, Code: "body_too_large", Title: "The body is too large"},
+		{Err: web.ErrBodyTimeout, Status: http.StatusRequestTimeout, Code: "body_too_slow", Title: "The body did not arrive in time"},
+		{Err: web.ErrUnsupportedMedia, Status: http.StatusUnsupportedMediaType, Code: "media_unsupported", Title: "The body's type or encoding is not supported"},
+		{Err: checkout.ErrRequest, Status: http.StatusBadRequest, Code: "invalid_request", Title: "A field is not what the route reads"},
+		{Err: checkout.ErrAmount, Status: http.StatusBadRequest, Code: "amount_malformed", Title: "The amount must be an exact decimal number above nothing"},
+		{Err: checkout.ErrRefundAccount, Status: http.StatusBadRequest, Code: "refund_account_required", Title: "A paid virtual account needs an account to be refunded to"},
+		{Err: checkout.ErrKeyMissing, Status: http.StatusBadRequest, Code: "idempotency_key_missing", Title: "The Idempotency-Key header is missing or malformed"},
+		{Err: checkout.ErrKeyReused, Status: http.StatusUnprocessableEntity, Code: "idempotency_key_reused", Title: "The Idempotency-Key was used with another request"},
+		{Err: checkout.ErrInFlight, Status: http.StatusConflict, Code: "request_in_flight", Title: "The same request is being worked on"},
+		{Err: ledger.ErrAmountDiffers, Status: http.StatusBadRequest, Code: "amount_mismatch", Title: "The amount is not the order's"},
+
+		// What the books say.
+		{Err: ledger.ErrNotFound, Status: http.StatusNotFound, Code: "not_found", Title: "Not in the books"},
+		{Err: checkout.ErrNoEvent, Status: http.StatusNotFound, Code: "event_not_found", Title: "No such event"},
+		{Err: ledger.ErrOrderDiffers, Status: http.StatusConflict, Code: "order_differs", Title: "The order exists with other terms"},
+		{Err: ledger.ErrOrderExpired, Status: http.StatusConflict, Code: "order_expired", Title: "The order has expired"},
+		{Err: ledger.ErrOrderTaken, Status: http.StatusConflict, Code: "order_taken", Title: "Another payment holds the order"},
+		{Err: ledger.ErrOtherOrder, Status: http.StatusConflict, Code: "payment_of_other_order", Title: "The payment belongs to another order"},
+		{Err: ledger.ErrRefused, Status: http.StatusConflict, Code: "status_forbids", Title: "The payment's status does not allow it"},
+		{Err: ledger.ErrLostRace, Status: http.StatusConflict, Code: "confirm_under_way", Title: "Another attempt to confirm is under way"},
+		{Err: ledger.ErrCancelUnderWay, Status: http.StatusConflict, Code: "cancel_under_way", Title: "Another cancel of this payment has no answer yet"},
+		{Err: ledger.ErrNotCancelable, Status: http.StatusConflict, Code: "not_cancelable", Title: "The payment cannot be canceled"},
+		{Err: ledger.ErrCancelTooMuch, Status: http.StatusConflict, Code: "cancel_too_much", Title: "The amount is above what is left"},
+		{Err: ledger.ErrCancelPart, Status: http.StatusConflict, Code: "cancel_whole_only", Title: "An unpaid virtual account can only be canceled whole"},
+		{Err: ledger.ErrCreditsShort, Status: http.StatusConflict, Code: "credits_short", Title: "The balance does not cover the spend"},
+		{Err: ledger.ErrSpendDiffers, Status: http.StatusUnprocessableEntity, Code: "spend_differs", Title: "The spend id was used for something else"},
+		{Err: ledger.ErrMoney, Status: http.StatusBadRequest, Code: "amount_malformed", Title: "The amount cannot be held exactly"},
+		{Err: ledger.ErrDay, Status: http.StatusBadRequest, Code: "day_malformed", Title: "Not a day"},
+		{Err: ledger.ErrObservation, Status: http.StatusBadGateway, Code: "gateway_inconsistent", Title: "The gateway's answer contradicts itself"},
+
+		// What the gateway said, or could not be asked.
+		{Err: checkout.ErrRefused, Status: http.StatusPaymentRequired, Code: "payment_refused", Title: "The gateway refused the payment"},
+		{Err: checkout.ErrCanceled, Status: http.StatusConflict, Code: "payment_canceled", Title: "The payment is canceled"},
+		{Err: checkout.ErrCancelRefused, Status: http.StatusConflict, Code: "cancel_refused", Title: "The gateway refused the cancel"},
+		{Err: checkout.ErrBooksBehind, Status: http.StatusConflict, Code: "refundable_changed", Title: "What is left of the payment has changed; send the cancel again"},
+		{Err: checkout.ErrMisconfigured, Status: http.StatusBadGateway, Code: "gateway_setup", Title: "The gateway refused our set-up; nothing moved"},
+		{Err: checkout.ErrUnprocessed, Status: http.StatusServiceUnavailable, Code: "gateway_unprocessed", Title: "The gateway did not process the call; nothing moved"},
+		{Err: checkout.ErrBusy, Status: http.StatusServiceUnavailable, Code: "gateway_busy", Title: "Too many payments at once; nothing was sent"},
+		{Err: checkout.ErrDown, Status: http.StatusServiceUnavailable, Code: "gateway_down", Title: "The gateway does not answer at present; nothing was sent"},
+
+		// What a notice met. The sender reads the status only and comes again for every one of these.
+		{Err: webhook.ErrBodyUnparsable, Status: http.StatusBadRequest, Code: "body_unparsable", Title: "The body is not a notice"},
+		{Err: webhook.ErrSignatureRejected, Status: http.StatusUnauthorized, Code: "signature_rejected", Title: "The signature or secret is wrong"},
+		{Err: webhook.ErrPaymentNotFound, Status: http.StatusNotFound, Code: "payment_not_found", Title: "No such payment yet; deliver again"},
+		{Err: webhook.ErrQueryFailed, Status: http.StatusBadGateway, Code: "query_failed", Title: "The gateway could not be asked; deliver again"},
+		{Err: webhook.ErrStateMismatch, Status: http.StatusConflict, Code: "state_mismatch", Title: "The gateway does not say so; deliver again"},
+		{Err: webhook.ErrApplyFailed, Status: http.StatusInternalServerError, Code: "apply_failed", Title: "The books refused it; deliver again"},
+		{Err: webhook.ErrDBFailed, Status: http.StatusServiceUnavailable, Code: "db_failed", Title: "The books could not be written; deliver again"},
+
+		// Who asks, how often, and whether we can.
+		{Err: web.ErrNoRoute, Status: http.StatusNotFound, Code: "no_route", Title: "No such path"},
+		{Err: web.ErrMethod, Status: http.StatusMethodNotAllowed, Code: "method_not_allowed", Title: "The path does not serve this method"},
+		{Err: web.ErrUnauthorized, Status: http.StatusUnauthorized, Code: "unauthorized", Title: "An API key is needed"},
+		{Err: web.ErrOrigin, Status: http.StatusForbidden, Code: "origin_forbidden", Title: "This page may not call"},
+		{Err: admission.ErrRateLimited, Status: http.StatusTooManyRequests, Code: "rate_limited", Title: "Too many requests from this source"},
+		{Err: admission.ErrShed, Status: http.StatusServiceUnavailable, Code: "overloaded", Title: "Too many requests at once"},
+		{Err: checkout.ErrUnavailable, Status: http.StatusServiceUnavailable, Code: "database_unavailable", Title: "The database is not available at present"},
+		{Err: postgres.ErrCommitUnknown, Status: http.StatusServiceUnavailable, Code: "commit_unknown", Title: "Whether it was written is not known; ask again"},
+		{Err: web.ErrRequestTimeout, Status: http.StatusServiceUnavailable, Code: "timeout", Title: "It took too long"},
+		{Err: context.DeadlineExceeded, Status: http.StatusServiceUnavailable, Code: "timeout", Title: "It took too long"},
+	}
+}

@@ -1,0 +1,132 @@
+package app
+
+import (
+	"net/http"
+
+	"github.com/go-chi/chi/v5"
+
+	"daesa/internal/admission"
+	"daesa/internal/web"
+)
+
+// publicRouter is the whole public URL surface. Metrics, health and profiles are on the private listener.
+func publicRouter(a *App) (http.Handler, error) {
+	adapter, gates, err := newGates(a)
+	if err != nil {
+		return nil, err
+	}
+	f, handle := a.features, adapter.Handle
+	r := chi.NewRouter()
+	r.NotFound(adapter.NotFound)
+	r.MethodNotAllowed(adapter.MethodNotAllowed)
+	r.Use(web.SecurityHeaders(web.PolicyAPI))
+
+	// Toss's webhook sender: rare, in bursts of hundreds after an outage; wants 200 within 10 s. The handler keeps
+	// its own deadline.
+	r.Group(func(r chi.Router) {
+		r.Use(gates.admit.Middleware(admission.ClassNotification), gates.rate.Middleware)
+		r.Post("/webhooks/toss", handle(f.webhook.Receive))
+	})
+
+	// The buyer's browser, after the gateway's redirect: once per payment, a few times when it is reloaded.
+	r.Group(func(r chi.Router) {
+		r.Use(gates.cors, gates.admit.Middleware(admission.ClassMoney), web.Timeout(moneyTimeout))
+		r.Post("/v1/payments/confirm", handle(f.checkout.Confirm))
+		r.Options("/v1/payments/confirm", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	})
+
+	// The merchant's servers and back office: orders and cancels.
+	r.Group(func(r chi.Router) {
+		r.Use(gates.bearer, gates.admit.Middleware(admission.ClassMoney), web.Timeout(moneyTimeout))
+		r.Post("/v1/orders", handle(f.checkout.CreateOrder))
+		r.Post("/v1/payments/{payment_key}/cancel", handle(f.checkout.CancelPayment))
+		r.Post("/v1/customers/{customer_id}/credits/spend", handle(f.checkout.SpendCredits))
+	})
+
+	// The status address that a buyer was given with a 202, and look-ups of the merchant's servers: an API key or the
+	// signed token of the address.
+	r.Group(func(r chi.Router) {
+		r.Use(gates.cors, gates.bearerOrToken, gates.admit.Middleware(admission.ClassReading), web.Timeout(readingTimeout))
+		r.Get("/v1/payments/{payment_key}", handle(f.checkout.GetPayment))
+	})
+
+	// The merchant's servers: look-ups.
+	r.Group(func(r chi.Router) {
+		r.Use(gates.bearer, gates.admit.Middleware(admission.ClassReading), web.Timeout(readingTimeout))
+		r.Get("/v1/orders/{order_id}", handle(f.checkout.GetOrder))
+		r.Get("/v1/cancels/{request_id}", handle(f.checkout.GetCancel))
+		r.Get("/v1/customers/{customer_id}/credits", handle(f.checkout.GetCredits))
+		r.Get("/v1/events", handle(f.checkout.ListEvents))
+		r.Post("/v1/events/{event_id}/resend", handle(f.checkout.ResendEvent))
+	})
+	return around(a, adapter, r)
+}
+
+// around puts what every request passes through around the finished router, so that it knows the routes.
+func around(a *App, adapter *web.Adapter, r chi.Router) (http.Handler, error) {
+	routes, err := web.Routes(r)
+	if err != nil {
+		return nil, err
+	}
+	metrics, err := web.NewMetrics(a.registry, routes)
+	if err != nil {
+		return nil, err
+	}
+	return web.WithRequestID(adapter.Recover(web.AccessLog(a.log, metrics)(web.InFlight(metrics)(r)))), nil
+}
+
+// gates are the middlewares that decide whether a request is let in.
+type gates struct {
+	admit  *admission.Gate
+	rate   *admission.RateLimit
+	bearer func(http.Handler) http.Handler
+	cors   func(http.Handler) http.Handler
+}
+
+// bearerOrToken asks for an API key unless the request carries the token of a status address, which the handler
+// checks.
+func (g gates) bearerOrToken(next http.Handler) http.Handler {
+	keyed := g.bearer(next)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Has("token") {
+			next.ServeHTTP(w, r)
+			return
+		}
+		keyed.ServeHTTP(w, r)
+	})
+}
+
+func newGates(a *App) (*web.Adapter, gates, error) {
+	var g gates
+	table, err := web.NewProblems(problems())
+	if err != nil {
+		return nil, g, err
+	}
+	adapter, err := web.New(web.Config{Problems: table, Log: a.log})
+	if err != nil {
+		return nil, g, err
+	}
+	keys, err := a.cfg.keys()
+	if err != nil {
+		return nil, g, err
+	}
+	proxies, err := a.cfg.proxies()
+	if err != nil {
+		return nil, g, err
+	}
+	limit := admission.WebhookLimit()
+	limit.PerMinute, limit.Burst = a.cfg.RateLimit, a.cfg.RateLimit
+	metrics := admission.NewMetrics(a.registry, limit.Name)
+	if g.admit, err = admission.NewGate(admission.GateConfig{Adapter: adapter, Metrics: metrics, Enforce: true}); err != nil {
+		return nil, g, err
+	}
+	g.rate, err = admission.NewRateLimit(admission.RateConfig{Adapter: adapter, Metrics: metrics, Limit: limit, Trusted: proxies})
+	if err != nil {
+		return nil, g, err
+	}
+	if g.bearer, err = web.NewBearer(web.BearerConfig{Keys: keys, Adapter: adapter}); err != nil {
+		return nil, g, err
+	}
+	g.cors, err = web.NewCORS(web.CORSConfig{Origins: a.cfg.CORSOrigins, Adapter: adapter})
+	return adapter, g, err
+}
