@@ -1,0 +1,70 @@
+package stage
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/url"
+
+	"github.com/jackc/pgx/v5"
+
+	"daesa/internal/postgres"
+	"daesa/internal/postgres/embedded"
+	"daesa/migrations"
+)
+
+// DatabaseConfig says where the PostgreSQL of a stage lives.
+type DatabaseConfig struct {
+	Dir    string // of the data
+	BinDir string // of the programs; empty means the usual places
+	Log    *slog.Logger
+}
+
+// Database is a running PostgreSQL that hands out empty, migrated databases.
+type Database struct{ server *embedded.Server }
+
+// StartDatabase starts PostgreSQL. The caller stops it.
+func StartDatabase(ctx context.Context, cfg DatabaseConfig) (*Database, error) {
+	server, err := embedded.Start(ctx, embedded.Config{Dir: cfg.Dir, BinDir: cfg.BinDir, Log: cfg.Log})
+	if err != nil {
+		return nil, err
+	}
+	return &Database{server}, nil
+}
+
+// Stop stops PostgreSQL. Its data stays.
+func (d *Database) Stop() error { return d.server.Stop() }
+
+// Fresh makes the database of that name anew, with all migrations and nothing else in it, and returns its address.
+// Whatever it held before is lost.
+func (d *Database) Fresh(ctx context.Context, name string) (string, error) {
+	if err := d.recreate(ctx, name); err != nil {
+		return "", fmt.Errorf("make database %s: %w", name, err)
+	}
+	address, err := url.Parse(d.server.URL)
+	if err != nil {
+		return "", fmt.Errorf("read the server's address: %w", err)
+	}
+	address.Path = "/" + name
+	pool, err := postgres.Open(ctx, postgres.Config{URL: address.String(), MaxConns: 2})
+	if err != nil {
+		return "", err
+	}
+	defer pool.Close()
+	return address.String(), migrations.Apply(ctx, pool)
+}
+
+func (d *Database) recreate(ctx context.Context, name string) error {
+	pool, err := postgres.Open(ctx, postgres.Config{URL: d.server.URL, MaxConns: 1})
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	quoted := pgx.Identifier{name}.Sanitize()
+	for _, sql := range []string{`DROP DATABASE IF EXISTS ` + quoted + ` WITH (FORCE)`, `CREATE DATABASE ` + quoted} {
+		if _, err := pool.Exec(ctx, sql); err != nil {
+			return err
+		}
+	}
+	return nil
+}

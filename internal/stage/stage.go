@@ -1,0 +1,170 @@
+package stage
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"daesa/internal/app"
+	"daesa/pgclient/tosssim"
+)
+
+const (
+	secretKey = "test_sk_simulator"
+	// APISecret is the key of the merchant's own servers.
+	APISecret = "key-for-the-merchants-own-servers"
+)
+
+// Config says what is played on the stage.
+type Config struct {
+	// DatabaseURL reaches a migrated database.
+	DatabaseURL string
+	// Service is what differs from a plain instance. Database, gateway and API key are the stage's; addresses are free
+	// loopback ports unless they are set.
+	Service app.Config
+	// Gateway is what differs from a plain simulator.
+	Gateway tosssim.Config
+	// GatewayListen is where the gateway answers; a free loopback port by default.
+	GatewayListen string
+
+	Log *slog.Logger
+}
+
+func (c Config) withDefaults() Config {
+	const free = "127.0.0.1:0"
+	c.GatewayListen = cmp.Or(c.GatewayListen, free)
+	c.Service.Listen = cmp.Or(c.Service.Listen, free)
+	c.Service.PrivateListen = cmp.Or(c.Service.PrivateListen, free)
+	c.Gateway.SecretKey = cmp.Or(c.Gateway.SecretKey, secretKey)
+	c.Service.DatabaseURL, c.Service.TossSecretKey = c.DatabaseURL, c.Gateway.SecretKey
+	c.Service.APIKeys = append(c.Service.APIKeys, "stage="+APISecret)
+	c.Service.Log, c.Gateway.Log = c.Log, c.Log
+	return c
+}
+
+func (c Config) validate() error {
+	if c.DatabaseURL == "" {
+		return errors.New("stage: DatabaseURL is required")
+	}
+	if c.Log == nil {
+		return errors.New("stage: Log is required")
+	}
+	return nil
+}
+
+// Stage is a gateway and a service that know each other. Notices are held: the story decides when one comes.
+type Stage struct {
+	Sim    *tosssim.Sim
+	SimURL string
+	App    *app.App
+	Shop   Shop
+
+	gateway *http.Server
+	cancel  context.CancelFunc
+	ended   chan error
+	sender  chan struct{}
+}
+
+// Set starts the gateway and the service. The caller closes the stage.
+func Set(ctx context.Context, cfg Config) (_ *Stage, err error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	s := &Stage{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Close()) //nolint:contextcheck // what was begun is undone also when the context has ended
+		}
+	}()
+	if err := s.startGateway(ctx, cfg); err != nil {
+		return nil, err
+	}
+	return s, s.startService(ctx, cfg)
+}
+
+func (s *Stage) startGateway(ctx context.Context, cfg Config) error {
+	listener, err := listen(ctx, cfg.GatewayListen)
+	if err != nil {
+		return fmt.Errorf("open the gateway: %w", err)
+	}
+	s.Sim = tosssim.New(cfg.Gateway)
+	s.Sim.SetDelivery(tosssim.DeliveryPlan{Hold: true})
+	s.SimURL = "http://" + listener.Addr().String()
+	s.gateway = &http.Server{Handler: s.Sim.Handler(), ReadHeaderTimeout: 5 * time.Second}
+	go s.gateway.Serve(listener) //nolint:errcheck // it returns when the stage is closed
+	return nil
+}
+
+func (s *Stage) startService(ctx context.Context, cfg Config) error {
+	cfg.Service.TossURL = s.SimURL
+	instance, err := app.New(ctx, cfg.Service)
+	if err != nil {
+		return fmt.Errorf("start the service: %w", err)
+	}
+	s.App, s.Shop = instance, NewShop(instance.URL())
+	s.Sim.SetWebhookURL(instance.URL() + "/webhooks/toss")
+	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	s.cancel, s.ended = cancel, make(chan error, 1)
+	go func() { s.ended <- instance.Run(running) }()
+	return nil
+}
+
+// Release lets the gateway deliver its notices by itself from now on.
+func (s *Stage) Release() {
+	s.Sim.SetDelivery(tosssim.DeliveryPlan{})
+	s.sender = make(chan struct{})
+	go func() {
+		defer close(s.sender)
+		s.Sim.Run(context.Background()) // ends when the simulator is closed
+	}()
+}
+
+// Close ends everything in order: the service first, then its gateway.
+func (s *Stage) Close() error {
+	var err error
+	if s.cancel != nil {
+		s.Sim.Heal() // or the service would wait for answers that never come
+		s.cancel()
+		err = errors.Join(err, <-s.ended)
+		s.Shop.client.CloseIdleConnections()
+	}
+	if s.Sim != nil {
+		s.Sim.Close()
+	}
+	if s.sender != nil {
+		<-s.sender
+	}
+	if s.gateway != nil {
+		err = errors.Join(err, s.gateway.Close())
+	}
+	return err
+}
+
+// FreeNear returns the address people know, or one with any free port when it is taken.
+func FreeNear(ctx context.Context, address string) string {
+	listener, err := listen(ctx, address)
+	if err != nil {
+		return "127.0.0.1:0"
+	}
+	listener.Close()
+	return address
+}
+
+func listen(ctx context.Context, address string) (net.Listener, error) {
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", address, err)
+	}
+	if at, ok := listener.Addr().(*net.TCPAddr); !ok || !at.IP.IsLoopback() {
+		listener.Close()
+		return nil, fmt.Errorf("%s is not a loopback address", address)
+	}
+	return listener, nil
+}
