@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"strconv"
 	"strings"
 )
 
@@ -79,12 +78,13 @@ func mask(value any, hidden bool, depth int) any {
 	return value // true, false and null say nothing about a person
 }
 
-// maskNumber keeps numbers that a database can hold as they are, and the rest as text.
+// maskNumber keeps numbers that a database can hold as they are, and the rest as text. An exponent, however small the
+// number, can ask for more digits than it has: 1e-20000.
 func maskNumber(n json.Number, hidden bool) any {
 	if hidden {
 		return maskedMark
 	}
-	if _, err := strconv.ParseFloat(n.String(), 64); err != nil || len(n) > 40 {
+	if len(n) > 40 || strings.ContainsAny(n.String(), "eE") {
 		return bounded(n.String(), 40)
 	}
 	return n

@@ -34,7 +34,7 @@ func TestMask_HidesPeopleAndSecretsAndKeepsTheFacts(t *testing.T) {
 func TestMask_FitsADatabaseAndABound(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{
-		`{"a":"x\u0000y","b\u0000":"\ud800","c":1e999999,"d":` + strings.Repeat("9", 5000) + `}`,
+		`{"a":"x\u0000y","b\u0000":"\ud800","c":1e999999,"c2":1e-20000,"d":` + strings.Repeat("9", 5000) + `}`,
 		`{"a":"` + strings.Repeat("가", 10000) + `"}`,
 		`{"a":[` + strings.Repeat(`"`+strings.Repeat("x", 200)+`",`, 2000) + `1]}`,
 		`{"a":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}`,
@@ -42,7 +42,7 @@ func TestMask_FitsADatabaseAndABound(t *testing.T) {
 	} {
 		got, err := Mask([]byte(body))
 		if err != nil || !json.Valid(got) || !utf8.Valid(got) || len(got) > maskedMax ||
-			strings.Contains(string(got), `\u0000`) || strings.Contains(string(got), "1e999999,") {
+			strings.Contains(string(got), `\u0000`) || strings.Contains(string(got), "1e999999,") || strings.Contains(string(got), "1e-20000,") {
 			t.Errorf("%.40q: %d bytes, %v", body, len(got), err)
 		}
 	}
