@@ -218,7 +218,7 @@ func (s *story) neverComes(ctx context.Context) error {
 		return err
 	}
 	s.say("canceled at the gateway; no notice is sent")
-	if err := s.app.ReadList(ctx); err != nil {
+	if _, err := s.audit(ctx); err != nil {
 		return err
 	}
 	return s.becomes(ctx, order, "canceled")

@@ -72,12 +72,9 @@ func (s *story) say(format string, args ...any) { fmt.Fprintf(s.out, "      "+fo
 
 // proveIdentity reads the gateway's list and audits everything.
 func (s *story) proveIdentity(ctx context.Context) error {
-	if err := s.app.ReadList(ctx); err != nil {
-		return fmt.Errorf("read the gateway's list: %w", err)
-	}
-	statement, err := s.app.AuditAll(ctx)
+	statement, err := s.audit(ctx)
 	if err != nil {
-		return fmt.Errorf("audit: %w", err)
+		return err
 	}
 	for _, sum := range statement.Sums {
 		won := func(f reconcile.Figure) string { return ledger.Money{Minor: f.Amount, Currency: sum.Currency}.Decimal() }
@@ -91,6 +88,31 @@ func (s *story) proveIdentity(ctx context.Context) error {
 		return fmt.Errorf("got the verdict %s %v, want reconciled", statement.Verdict, statement.Reasons)
 	}
 	return nil
+}
+
+// audit reads the list until it is read completely: when the service itself is at it, our own read stands back.
+func (s *story) audit(ctx context.Context) (reconcile.Statement, error) {
+	ctx, stop := context.WithTimeout(ctx, 20*time.Second)
+	defer stop()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if err := s.app.ReadList(ctx); err != nil {
+			return reconcile.Statement{}, fmt.Errorf("read the gateway's list: %w", err)
+		}
+		statement, err := s.app.AuditAll(ctx)
+		if err != nil {
+			return reconcile.Statement{}, fmt.Errorf("audit: %w", err)
+		}
+		if statement.Verdict != reconcile.VerdictIncomplete {
+			return statement, nil
+		}
+		select {
+		case <-ctx.Done():
+			return statement, nil
+		case <-tick.C:
+		}
+	}
 }
 
 // approve takes an order through checkout and returns its payment key.
