@@ -182,17 +182,23 @@ type CancelAnswer struct {
 	Word           string              // the gateway's code, for people
 }
 
-// SettleCancelRequest moves a request by the gateway's answer to it. A request that has ended keeps its end.
-// The work closes with it; an unknown one is due soon.
+// SettleCancelRequest moves a request by the gateway's answer to it. A request that has ended keeps its end, and
+// one answered "in progress" whose cancel was booked in the meantime is done. The work closes with it; an unknown
+// one is due soon.
 func (l *Ledger) SettleCancelRequest(ctx context.Context, tx pgx.Tx, requestID string, a CancelAnswer) error {
 	now := l.now()
 	b := &pgx.Batch{}
 	b.Queue(`
 		UPDATE cancel_requests
-		SET status = CASE WHEN status = 'in_progress' AND @status = 'unknown' THEN status ELSE @status END,
+		SET status = CASE
+				WHEN status = 'in_progress' AND @status = 'unknown' THEN status
+				WHEN @status = 'in_progress' AND EXISTS (
+					SELECT 1 FROM cancels c WHERE c.transaction_key = @transaction_key) THEN 'done'
+				ELSE @status END,
 			transaction_key = COALESCE(NULLIF(@transaction_key, ''), transaction_key), answer = left(@answer, 600),
 			attempts = attempts + 1, updated_at = @now,
-			refund_account = CASE WHEN @status IN ('done', 'refused') THEN NULL ELSE refund_account END
+			refund_account = CASE WHEN @status IN ('done', 'refused') OR EXISTS (
+				SELECT 1 FROM cancels c WHERE c.transaction_key = @transaction_key) THEN NULL ELSE refund_account END
 		WHERE request_id = @request_id AND status IN ('sending', 'unknown', 'in_progress')`,
 		pgx.StrictNamedArgs{
 			"status": a.Status, "transaction_key": a.TransactionKey, "answer": a.Word, "now": now, "request_id": requestID,
