@@ -77,7 +77,9 @@ func (s *story) proveIdentity(ctx context.Context) error {
 		return err
 	}
 	for _, sum := range statement.Sums {
-		won := func(f reconcile.Figure) string { return ledger.Money{Minor: f.Amount, Currency: sum.Currency}.Decimal() }
+		won := func(f reconcile.Figure) string {
+			return ledger.Money{Minor: f.Amount, Currency: sum.Currency}.Decimal()
+		}
 		s.say("identity: gateway cancels %d (%s) = canceled %d (%s) + pending %d (%s) + unexplained %d", sum.Gateway.Count,
 			won(sum.Gateway), sum.Canceled.Count, won(sum.Canceled), sum.Pending.Count, won(sum.Pending), sum.Unexplained.Count)
 		if !sum.Holds() || sum.Unexplained != (reconcile.Figure{}) {
