@@ -129,7 +129,7 @@ func (s *Sweeper) strangeCancel(ctx context.Context, tx pgx.Tx, i item, seen led
 	if i.Kind != ledger.WorkCancelListed || s.cfg.foreign(seen.OrderID) {
 		return conclusion{result: ResultRefuted, answer: "the order is not in our books", close: ledger.ClosedRefuted}, nil
 	}
-	c, err := s.strange(ctx, tx, i, seen)
+	c, err := s.strange(ctx, tx, seen)
 	c.result, c.close = ResultWaiting, "" // the list has it, so it stays owed
 	return c, err
 }

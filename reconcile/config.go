@@ -95,14 +95,14 @@ func (c Config) validate() error {
 		return errors.New("reconcile: PageSize must lie between 1 and 5,000")
 	case c.Slots < 1:
 		return errors.New("reconcile: Slots must be at least 1")
-	case c.Lease < leaseMin:
+	case c.Lease < leaseLeast:
 		return errors.New("reconcile: Lease must be at least 2 minutes, or a row in hand could be taken twice")
 	}
 	return nil
 }
 
-// leaseMin is above the longest a row can take: three questions of 12 s, a confirm of 31 s, and the writing.
-const leaseMin = 2 * time.Minute
+// leaseLeast is above the longest a row can take: three questions of 12 s, a confirm of 31 s, and the writing.
+const leaseLeast = 2 * time.Minute
 
 // Reconciler is the three parts over one configuration.
 type Reconciler struct {

@@ -128,7 +128,7 @@ func (s *Sweeper) recordConfirm(ctx context.Context, i item, seen ledger.Observa
 		c := conclusion{result: ResultWaiting, answer: "the gateway says " + seen.Word}
 		recorded, err := s.cfg.Ledger.Record(ctx, tx, seen)
 		if errors.Is(err, ledger.ErrNotFound) {
-			return s.strange(ctx, tx, i, seen)
+			return s.strange(ctx, tx, seen)
 		}
 		if err != nil {
 			return c, err
@@ -158,7 +158,7 @@ func (s *Sweeper) confirmConclusion(i item, c conclusion, r ledger.Recorded, see
 
 // strange closes work about a payment of an order that is not in our books, and keeps it as a mismatch when money
 // moved.
-func (s *Sweeper) strange(ctx context.Context, tx pgx.Tx, i item, seen ledger.Observation) (conclusion, error) {
+func (s *Sweeper) strange(ctx context.Context, tx pgx.Tx, seen ledger.Observation) (conclusion, error) {
 	c := conclusion{result: ResultRefuted, answer: "the order is not in our books", close: ledger.ClosedRefuted}
 	if seen.Evidence != ledger.EvidenceCaptured || s.cfg.foreign(seen.OrderID) {
 		return c, nil

@@ -2,6 +2,7 @@ package reconcile_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http/httptest"
 	"regexp"
@@ -36,6 +37,7 @@ type shop struct {
 	client *pgclient.Client
 	books  *ledger.Ledger
 	reg    *prometheus.Registry
+	cfg    reconcile.Config
 	*reconcile.Reconciler
 }
 
@@ -44,15 +46,15 @@ func noon() time.Time { return time.Date(2026, 11, 30, 12, 0, 0, 0, ledger.Seoul
 
 type option func(*reconcile.Config, *tosssim.Config)
 
-func patient(c *reconcile.Config, _ *tosssim.Config)     { c.Eager = false }
-func smallPages(c *reconcile.Config, _ *tosssim.Config)  { c.PageSize = 7 }
+func patient(c *reconcile.Config, _ *tosssim.Config)      { c.Eager = false }
+func smallPages(c *reconcile.Config, _ *tosssim.Config)   { c.PageSize = 7 }
 func negativeRows(_ *reconcile.Config, c *tosssim.Config) { c.CancelRowSign = -1 }
-func lagging(_ *reconcile.Config, c *tosssim.Config)     { c.ListLag = 5 * time.Minute }
-func sharedID(c *reconcile.Config, _ *tosssim.Config)    { c.OurOrders = regexp.MustCompile(`^order-`) }
+func lagging(_ *reconcile.Config, c *tosssim.Config)      { c.ListLag = 5 * time.Minute }
+func sharedID(c *reconcile.Config, _ *tosssim.Config)     { c.OurOrders = regexp.MustCompile(`^order-`) }
 
 func setup(t *testing.T, options ...option) *shop {
 	t.Helper()
-	s := &shop{t: t, db: postgrestest.New(t), clock: tosssim.NewManualClock(noon()), reg: prometheus.NewRegistry()}
+	s := &shop{t: t, db: postgrestest.New(t), clock: tosssim.NewManualClock(noon()), reg: prometheus.NewPedanticRegistry()}
 	simulated := tosssim.Config{Clock: s.clock}
 	cfg := reconcile.Config{
 		DB: s.db, Metrics: reconcile.NewMetrics(s.reg), Log: slog.New(slog.DiscardHandler), Now: s.clock.Now,
@@ -78,9 +80,54 @@ func setup(t *testing.T, options ...option) *shop {
 	s.books, err = ledger.New(ledger.Config{Notify: silent{}, Metrics: ledger.NewMetrics(s.reg), Now: s.clock.Now})
 	s.must(err)
 	cfg.Ledger, cfg.Gateway = s.books, s.client
+	s.cfg = cfg
 	s.Reconciler, err = reconcile.New(cfg)
 	s.must(err)
 	return s
+}
+
+// another is a second instance over the same books.
+func (s *shop) another(change func(*reconcile.Config)) *reconcile.Reconciler {
+	s.t.Helper()
+	cfg := s.cfg
+	cfg.Metrics = reconcile.NewMetrics(prometheus.NewRegistry())
+	change(&cfg)
+	r, err := reconcile.New(cfg)
+	s.must(err)
+	return r
+}
+
+func orderID(n int) string { return fmt.Sprintf("order-%04d", n) }
+
+func (s *shop) exec(sql string, args ...any) {
+	s.t.Helper()
+	_, err := s.db.Exec(s.t.Context(), sql, args...)
+	s.must(err)
+}
+
+// metric is the value of one series.
+func (s *shop) metric(name string, labels map[string]string) float64 {
+	s.t.Helper()
+	families, err := s.reg.Gather()
+	s.must(err)
+	for _, f := range families {
+		if f.GetName() != name {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			matches := 0
+			for _, l := range m.GetLabel() {
+				if labels[l.GetName()] == l.GetValue() {
+					matches++
+				}
+			}
+			if matches == len(labels) {
+				return m.GetGauge().GetValue() + m.GetCounter().GetValue()
+			}
+		}
+	}
+	s.t.Fatalf("no series %s %v", name, labels)
+	return 0
 }
 
 func fast() pgclient.Path {

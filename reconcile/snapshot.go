@@ -156,6 +156,7 @@ type factRow struct {
 // facts reads the three sets by transaction key and tallies them. A cancel that moved no money counts as nothing on
 // both sides, whatever amount the list writes beside it.
 func (a *Auditor) facts(ctx context.Context, tx pgx.Tx, w window, t *tally) error {
+	//nolint:rowserrcheck // ForEachRow closes the rows and checks their error
 	rows, err := tx.Query(ctx, `
 		WITH keys AS (
 			SELECT g.transaction_key FROM mirror g WHERE g.kind = 'cancel' AND NOT g.is_foreign AND g.at >= @from AND g.at < @to

@@ -164,7 +164,7 @@ type orderState struct {
 
 func newTally(b bounds) *tally {
 	return &tally{
-		bounds: b, sums: map[ledger.Currency]*Sum{}, lines: map[lineKey]*Line{}, orders: map[string]*orderState{},
+		bounds: b, sums: make(map[ledger.Currency]*Sum), lines: map[lineKey]*Line{}, orders: map[string]*orderState{},
 	}
 }
 
@@ -282,7 +282,7 @@ func (t *tally) statement(reasons []string) Statement {
 }
 
 func (t *tally) rolled() []OrderRoll {
-	rolls := map[ledger.Currency]*OrderRoll{}
+	rolls := make(map[ledger.Currency]*OrderRoll)
 	for _, o := range t.orders {
 		r := rolls[o.currency]
 		if r == nil {

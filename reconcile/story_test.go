@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"daesa/ledger"
-	"daesa/pgclient/tosssim"
 	"daesa/reconcile"
 )
 
@@ -63,21 +62,5 @@ func TestStory_PatientWaitsForTheLastChance(t *testing.T) {
 	}
 	if got := s.text(`SELECT channel FROM cancels`); got != string(ledger.ChannelLastChance) {
 		t.Errorf("got channel %s", got)
-	}
-}
-
-// TestConfirm_LostReplyIsRecovered: the gateway took the money and its answer was lost.
-func TestConfirm_LostReplyIsRecovered(t *testing.T) {
-	t.Parallel()
-	s := setup(t)
-	key := s.order("order-1", 10_000, tosssim.Card)
-	s.sim.Fail(tosssim.Fault{Op: tosssim.Confirm, Kind: tosssim.LostReply})
-	s.send(s.intend("order-1", key, 10_000))
-	s.clock.Advance(time.Minute)
-	if swept := s.sweep(); swept.Results[reconcile.ResultSettled] != 1 {
-		t.Errorf("got %v", swept.Results)
-	}
-	if p := s.payment(key); p.Status != ledger.StatusDone {
-		t.Errorf("got %s, want done", p.Status)
 	}
 }

@@ -67,7 +67,7 @@ func (s *Sweeper) sweepWithin(ctx context.Context, limit time.Duration) error {
 }
 
 func (s *Sweeper) sweep(ctx context.Context, more func() bool) (Swept, error) {
-	swept := Swept{Results: map[Result]int{}}
+	swept := Swept{Results: make(map[Result]int)}
 	var failures []error
 	if s.tendingDue() {
 		failures = append(failures, s.Tend(ctx))
@@ -153,8 +153,8 @@ func (s *Sweeper) handle(ctx context.Context, i item) (Result, error) {
 
 // unanswered notes a question that the gateway did not answer.
 func (s *Sweeper) unanswered(ctx context.Context, i item, err error) (Result, error) {
-	if ctx.Err() != nil {
-		return ResultUnanswered, nil // we stopped asking: the lease brings the row back
+	if stopped := ctx.Err() != nil; stopped { // it was we who stopped asking: the lease brings the row back
+		return ResultUnanswered, nil
 	}
 	return s.noted(ctx, i, conclusion{result: ResultUnanswered, answer: "unanswered: " + err.Error()})
 }

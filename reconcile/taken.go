@@ -30,7 +30,8 @@ type takenRow struct {
 // captures compares the money taken: every listed capture is booked or being asked about, and every booked one is
 // listed once the list had its time.
 func (a *Auditor) captures(ctx context.Context, tx pgx.Tx, w window, t *tally) ([]Captures, error) {
-	sums := map[ledger.Currency]*Captures{}
+	sums := make(map[ledger.Currency]*Captures)
+	//nolint:rowserrcheck // ForEachRow closes the rows and checks their error
 	rows, err := tx.Query(ctx, `
 		SELECT g.transaction_key, g.payment_key, g.order_id, g.currency, g.amount, g.at,
 			c.amount AS booked, c.currency AS booked_currency,

@@ -16,7 +16,7 @@ import (
 // been owed for too long becomes a mismatch, mismatches whose sides agree by now are resolved, and the gauges are
 // refreshed. Every part may run any number of times, in any number of processes.
 func (s *Sweeper) Tend(ctx context.Context) error {
-	return errors.Join(s.repair(ctx), s.staleUnknown(ctx), s.overdue(ctx), s.resolve(ctx), s.measure(ctx))
+	return errors.Join(s.repair(ctx), s.unpark(ctx), s.staleUnknown(ctx), s.overdue(ctx), s.resolve(ctx), s.measure(ctx))
 }
 
 // repair gives work to payments in doubt that have none. There should never be any: the count is an alarm.
@@ -35,6 +35,23 @@ func (s *Sweeper) repair(ctx context.Context) error {
 		return fmt.Errorf("repair work: %w", err)
 	}
 	s.cfg.Metrics.repairs(tag.RowsAffected())
+	return nil
+}
+
+// unpark turns what is parked for a key that has become a payment into a claim: the two can pass each other while the
+// payment's first intent is being committed.
+func (s *Sweeper) unpark(ctx context.Context) error {
+	_, err := s.cfg.DB.Exec(ctx, `
+		UPDATE work w
+		SET kind = 'cancel_claimed', order_id = p.order_id, currency = p.currency, due_at = LEAST(w.deadline, @now)
+		FROM payments p
+		WHERE w.kind = 'parked' AND w.closed_at IS NULL AND p.payment_key = w.payment_key
+			AND NOT EXISTS (SELECT 1 FROM work o WHERE o.payment_key = w.payment_key AND o.closed_at IS NULL
+				AND o.kind = 'cancel_claimed' AND o.transaction_key IS NULL AND w.transaction_key IS NULL)`,
+		pgx.StrictNamedArgs{"now": s.cfg.now()})
+	if err != nil {
+		return fmt.Errorf("turn parked work into claims: %w", err)
+	}
 	return nil
 }
 
