@@ -274,3 +274,19 @@ func (s *shop) claim(key, transactionKey string) {
 		return tx.SendBatch(s.t.Context(), b).Close()
 	})
 }
+
+// dueAt is when the open work is due.
+func (s *shop) dueAt() time.Time {
+	s.t.Helper()
+	var due time.Time
+	s.must(s.db.QueryRow(s.t.Context(), `SELECT min(due_at) FROM work WHERE closed_at IS NULL`).Scan(&due))
+	return due.In(s.clock.Now().Location())
+}
+
+// row puts a row into the gateway's list that nothing at the gateway explains.
+func (s *shop) row(transactionKey, paymentKey, orderID, status, amount string) {
+	s.t.Helper()
+	s.must(s.sim.PutTransaction(fmt.Appendf(nil, `{"mId":"tsimshop01","transactionKey":%q,"paymentKey":%q,"orderId":%q,
+		"method":"카드","status":%q,"transactionAt":%q,"currency":"KRW","amount":%s}`,
+		transactionKey, paymentKey, orderID, status, s.clock.Now().Format(time.RFC3339), amount)))
+}
