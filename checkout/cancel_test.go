@@ -252,7 +252,9 @@ func TestCancel_CallerHangsUp(t *testing.T) {
 	}()
 	eventually(t, "the cancel is at the gateway", func() bool { return s.sim.Count(tosssim.Cancel) == 1 })
 	hangUp()
-	<-gone
+	if err := <-gone; err == nil {
+		t.Fatal("the caller should have seen an error")
+	}
 	s.sim.Heal()
 	eventually(t, "the cancel is booked and its reply stored", func() bool {
 		p, _ := s.books(key)

@@ -5,11 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -49,8 +47,6 @@ type shopOptions struct {
 	paths  pgclient.Paths
 	config func(*Config)
 }
-
-const testSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 // quickPaths makes timeouts short enough to wait for.
 func quickPaths() pgclient.Paths {
@@ -217,13 +213,11 @@ func (s *shop) try(ctx context.Context, method, path string, body any, headers .
 		return said{}, err
 	}
 	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		return said{}, err
-	}
 	answer := said{status: response.StatusCode, header: response.Header}
-	if err := json.Unmarshal(text, &answer.body); err != nil {
-		return said{}, fmt.Errorf("answer %q: %w", text, err)
+	decoder := json.NewDecoder(response.Body)
+	decoder.UseNumber()
+	if err := decoder.Decode(&answer.body); err != nil {
+		return said{}, fmt.Errorf("answer %d: %w", answer.status, err)
 	}
 	return answer, nil
 }
@@ -328,7 +322,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 }
 
 // wantMetric compares one series, named as the exposition format writes it.
-func (s *shop) wantMetric(series string, want float64) {
+func (s *shop) wantMetric(series string, want int64) {
 	s.t.Helper()
 	var text strings.Builder
 	families, err := s.reg.Gather()
@@ -337,7 +331,7 @@ func (s *shop) wantMetric(series string, want float64) {
 		_, err := expfmt.MetricFamilyToText(&text, f)
 		must(s.t, err)
 	}
-	if line := fmt.Sprintf("%s %v\n", series, strconv.FormatFloat(want, 'g', -1, 64)); !strings.Contains(text.String(), line) {
+	if line := fmt.Sprintf("%s %d\n", series, want); !strings.Contains(text.String(), line) {
 		s.t.Errorf("want metric %s, got\n%s", line, text.String())
 	}
 }

@@ -19,7 +19,7 @@ func noticeText(kind ledger.EventKind, facts map[string]any) map[string]string {
 		}
 	case ledger.EventOrderPartiallyCanceled:
 		return map[string]string{
-			"ko": fmt.Sprintf("주문 %s의 결제 중 %s이 취소되었습니다. 남은 결제 금액은 %s입니다.", order, subject(amount, currency), won(balance, currency)),
+			"ko": fmt.Sprintf("주문 %s의 결제 중 %s 취소되었습니다. 남은 결제 금액은 %s입니다.", order, subject(amount, currency), won(balance, currency)),
 			"en": fmt.Sprintf("%s of the payment for order %s has been canceled and will be refunded. %s remains paid.",
 				english(amount, currency), order, english(balance, currency)),
 		}
@@ -50,12 +50,12 @@ func won(amount, currency string) string {
 	return grouped(amount) + " " + currency
 }
 
-// subject is won before the particle that follows it: 원 and 엔 end in a consonant, 달러 does not.
+// subject is won with the particle of a subject: 원 and 엔 end in a consonant, 달러 does not.
 func subject(amount, currency string) string {
 	if ledger.Currency(currency) == ledger.USD {
-		return grouped(amount) + " USD" + " 금액"
+		return won(amount, currency) + "가"
 	}
-	return won(amount, currency)
+	return won(amount, currency) + "이"
 }
 
 // english writes an amount with its currency first: KRW 50,000.

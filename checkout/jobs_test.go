@@ -1,0 +1,74 @@
+package checkout
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"daesa/ledger"
+)
+
+func (s *shop) jobConfig() JobConfig {
+	return JobConfig{DB: s.db, Ledger: s.ledger, Metrics: s.metrics, Now: s.handler.now}
+}
+
+func TestExpireOrders(t *testing.T) {
+	t.Parallel()
+	s := open(t, shopOptions{})
+	unpaid := s.bareOrder(1000)
+	_, key := s.paid(2000)
+	worker, err := NewExpireOrdersWorker(s.jobConfig())
+	must(t, err)
+	must(t, worker.Work(t.Context(), nil))
+	s.call("GET", "/v1/orders/"+unpaid, nil).wants(t, http.StatusOK, "pending")
+	s.ahead.Store(int64(31 * time.Minute))
+	for range 2 {
+		must(t, worker.Work(t.Context(), nil))
+	}
+	s.call("GET", "/v1/orders/"+unpaid, nil).wants(t, http.StatusOK, "expired")
+	s.wantBooks(key, ledger.StatusDone, ledger.OrderPaid)
+	s.wantMetric(`daesa_checkout_orders_expired_total`, 1)
+}
+
+func TestTidy_ForgetsOldRequestsOnly(t *testing.T) {
+	t.Parallel()
+	s := open(t, shopOptions{})
+	s.bareOrder(1000)
+	worker, err := NewTidyWorker(s.jobConfig())
+	must(t, err)
+	for _, test := range []struct {
+		ahead time.Duration
+		want  int
+	}{{14 * 24 * time.Hour, 1}, {15*24*time.Hour + time.Minute, 0}} {
+		s.ahead.Store(int64(test.ahead))
+		must(t, worker.Work(t.Context(), nil))
+		if got := s.count(`SELECT count(*) FROM caller_requests`); got != test.want {
+			t.Errorf("after %s: got %d requests, want %d", test.ahead, got, test.want)
+		}
+	}
+}
+
+func TestMetrics_EverySeriesExistsFromTheStart(t *testing.T) {
+	t.Parallel()
+	s := open(t, shopOptions{})
+	for _, series := range []string{
+		`daesa_checkout_confirms_total{result="unknown"}`, `daesa_checkout_cancels_total{result="refused"}`,
+		`daesa_checkout_refused_before_sending_krw_total{reason="breaker"}`, `daesa_checkout_dead_events`,
+		`daesa_checkout_event_deliveries_total{audience="customer",result="dead"}`,
+	} {
+		s.wantMetric(series, 0)
+	}
+}
+
+func TestConfig_SaysWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	if _, err := New(Config{}); err == nil {
+		t.Error("got an empty configuration accepted")
+	}
+	if _, err := NewExpireOrdersWorker(JobConfig{}); err == nil {
+		t.Error("got a job without a database accepted")
+	}
+	if _, err := NewNotices(nil); err == nil {
+		t.Error("got notices without a log accepted")
+	}
+}
