@@ -151,14 +151,14 @@ func differs(p Payment, o Observation) (Finding, bool) {
 // old answer: it is believed when a second look, some time later, says the same.
 func decideWaiting(d Decision, p Payment, o Observation) Decision {
 	current, paid := p.capture()
+	if paid && o.AskedAt.Before(current.CapturedAt) {
+		return d.stale(EventWaiting) // asked before the deposit came
+	}
 	if p.Status != StatusDone || !paid {
 		return d.answered().take(EventWaiting)
 	}
 	if !o.VirtualAccount {
 		return d.refuse(finding(KindHistoryChanged, p, o, "a payment without virtual account is shown waiting for a deposit"))
-	}
-	if o.AskedAt.Before(current.CapturedAt) {
-		return d.stale(EventWaiting) // asked before the deposit came
 	}
 	if p.WaitingSeenAt.IsZero() || o.AskedAt.Sub(p.WaitingSeenAt) < fallbackConfirmAfter {
 		if p.WaitingSeenAt.IsZero() {
@@ -221,7 +221,7 @@ func decideCaptured(d Decision, p Payment, o Observation) Decision {
 	d.WaitingSeenAt = time.Time{}
 	d = d.answered()
 	d = settleCapture(d, p, o)
-	canceled, bad := d.collectCancels(p, o)
+	canceled, bad := collectCancels(&d, p, o)
 	if bad != nil {
 		return d.refuse(*bad)
 	}
@@ -299,12 +299,12 @@ func (p Payment) knowsCapture(key string) bool {
 }
 
 // collectCancels adds the cancels that our books lack to the decision and returns the sum of all cancels then.
-func (d *Decision) collectCancels(p Payment, o Observation) (Money, *Finding) {
+func collectCancels(d *Decision, p Payment, o Observation) (Money, *Finding) {
 	canceled := p.Canceled()
 	for _, c := range o.Cancels {
 		switch c.State {
 		case CancelDone:
-			added, bad := d.collectDone(p, o, c)
+			added, bad := collectDone(d, p, o, c)
 			if bad != nil {
 				return Money{}, bad
 			}
@@ -330,7 +330,7 @@ func (d *Decision) collectCancels(p Payment, o Observation) (Money, *Finding) {
 }
 
 // collectDone adds one finished cancel unless it is in our books, and returns what it adds to the sum.
-func (d *Decision) collectDone(p Payment, o Observation, c ObservedCancel) (Money, *Finding) {
+func collectDone(d *Decision, p Payment, o Observation, c ObservedCancel) (Money, *Finding) {
 	nothing := Money{Currency: p.Amount.Currency}
 	for _, known := range slices.Concat(p.Cancels, d.Cancels) {
 		if known.TransactionKey != c.TransactionKey {

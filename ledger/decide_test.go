@@ -281,6 +281,9 @@ func TestDecide_DepositFallsBack(t *testing.T) {
 			To: StatusDone, Verdict: conflicts, Finding: KindHistoryChanged,
 		}},
 		{"after a part was given back", with(paid(1_000), virtual), waiting, decided{To: StatusPartiallyCanceled, Verdict: conflicts, Finding: KindHistoryChanged}},
+		{"asked before the deposit of which a part was given back", with(paid(1_000), virtual), with(waiting, func(o *Observation) { o.AskedAt = second(9) }), decided{
+			To: StatusPartiallyCanceled, Verdict: stays,
+		}},
 		{"fallen, and an older look at the deposit", fallen, shown(EvidenceCaptured), decided{To: StatusWaitingForDeposit, Verdict: stays}},
 		{"fallen, and paid in again", fallen, second2, decided{To: StatusDone, Verdict: goes, Captured: "tx_2#2"}},
 		{"paid in again before anybody saw it fall", deposited(), second2, decided{To: StatusDone, Verdict: goes, Captured: "tx_2#2", Reversed: "tx_1"}},
