@@ -313,3 +313,34 @@ func TestConfirm_OpenBreakerRefusesBeforeAnythingIsSent(t *testing.T) {
 		t.Error("a call that was never sent must leave no payment behind")
 	}
 }
+
+// TestConfirm_CancelOvertakesTheReply: the payment is canceled at the gateway, and its notice recorded, before the reply
+// to the approval is. The older reply brings nothing back, and the buyer is not told of a success.
+func TestConfirm_CancelOvertakesTheReply(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		amount int64
+		status int
+		word   string
+		books  ledger.Status
+		order  ledger.OrderStatus
+	}{
+		{0, http.StatusConflict, "payment_canceled", ledger.StatusCanceled, ledger.OrderCanceled},
+		{12000, http.StatusOK, "partially_canceled", ledger.StatusPartiallyCanceled, ledger.OrderPartiallyCanceled},
+	} {
+		t.Run(test.word, func(t *testing.T) {
+			t.Parallel()
+			var s *shop
+			var orderID, key string
+			overtake := func() {
+				_, err := s.sim.CancelInDashboard(key, test.amount, "dashboard")
+				must(t, err)
+				s.lookUpNow(key)
+			}
+			s = open(t, shopOptions{config: func(c *Config) { c.Gateway = &interrupted{Gateway: c.Gateway, after: func() { overtake() }} }})
+			orderID, key = s.order(50000)
+			s.confirm(key, orderID, 50000).wants(t, test.status, test.word)
+			s.wantBooks(key, test.books, test.order)
+		})
+	}
+}

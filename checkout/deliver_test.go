@@ -126,7 +126,12 @@ func TestEventWorker_DeliversOnceAndOnlyOnce(t *testing.T) {
 	if body.ID != id || body.Type != ledger.EventOrderPaid || body.Data["order_id"] != orderID || body.Data["amount"] != "50000" {
 		t.Errorf("got %s, want the facts of the payment", to.bodies[0])
 	}
-	s.call("GET", "/v1/events?state=delivered", nil).wants(t, http.StatusOK, "")
+	for state, want := range map[string]int{"delivered": 1, "pending": 0, "dead": 0} {
+		list := s.call("GET", "/v1/events?state="+state, nil)
+		if events, _ := list.body["events"].([]any); len(events) != want {
+			t.Errorf("got %s events %v, want %d", state, list.body, want)
+		}
+	}
 	s.wantMetric(`daesa_checkout_event_deliveries_total{audience="merchant",result="delivered"}`, 1)
 }
 

@@ -92,6 +92,7 @@ type callerRow struct {
 func (h *Handler) claim(ctx context.Context, c callerClaim) (*callerRow, error) {
 	var known callerRow
 	err := postgres.InTx(ctx, h.cfg.DB, func(tx pgx.Tx) error {
+		known = callerRow{} // of an earlier try of the same transaction
 		tag, err := tx.Exec(ctx, `
 			INSERT INTO caller_requests AS c (scope, key, request_hash, lease_until, created_at)
 			VALUES (@scope, @key, @hash, @until, @now)
