@@ -70,13 +70,13 @@ func New(ctx context.Context, cfg Config) (_ *App, err error) {
 	if a.jobs, err = newJobs(a); err != nil {
 		return nil, err
 	}
-	return a, a.listen()
+	return a, a.listen(ctx)
 }
 
 // open connects to the database and wires the features over it.
 func (a *App) open(ctx context.Context) (err error) {
 	if a.db, err = postgres.Open(ctx, postgres.Config{
-		URL: a.cfg.DatabaseURL, MaxConns: a.cfg.DatabaseMax, ApplicationName: "daesa",
+		URL: a.cfg.DatabaseURL, MaxConns: a.cfg.DatabaseMax, ApplicationName: "daesa", Dial: a.cfg.Dial,
 	}); err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func (a *App) listenForRecovery(ctx context.Context) {
 	}
 }
 
-func (a *App) listen() error {
+func (a *App) listen(ctx context.Context) error {
 	public, err := publicRouter(a)
 	if err != nil {
 		return err
@@ -145,10 +145,11 @@ func (a *App) listen() error {
 	if a.private, err = web.NewServer(web.ServerConfig{Handler: privateRouter(a.registry, a.ready), Log: a.log}); err != nil {
 		return err
 	}
-	if a.publicListener, err = net.Listen("tcp", a.cfg.Listen); err != nil {
+	var open net.ListenConfig
+	if a.publicListener, err = open.Listen(ctx, "tcp", a.cfg.Listen); err != nil {
 		return fmt.Errorf("set DAESA_LISTEN to a free address: %w", err)
 	}
-	if a.privateListener, err = net.Listen("tcp", a.cfg.PrivateListen); err != nil {
+	if a.privateListener, err = open.Listen(ctx, "tcp", a.cfg.PrivateListen); err != nil {
 		return fmt.Errorf("set DAESA_PRIVATE_LISTEN to a free address: %w", err)
 	}
 	return nil
@@ -246,7 +247,7 @@ func wrapStop(what string, err error) error {
 func (a *App) release() {
 	for _, l := range []net.Listener{a.publicListener, a.privateListener} {
 		if l != nil {
-			l.Close()
+			_ = l.Close() // closed already after a clean stop
 		}
 	}
 	if a.gateway != nil {

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"daesa/internal/web"
 	"daesa/pgclient"
 )
@@ -53,6 +55,8 @@ type Config struct {
 	Log      *slog.Logger
 	// Tick is how often waiting work is looked at; tests make it short.
 	Tick time.Duration
+	// Dial opens connections to the database; tests cut them here. nil means a plain dialer.
+	Dial pgconn.DialFunc
 }
 
 // DefaultRateLimit is what one source may deliver in a minute, and at once: notices that can fail in one minute

@@ -9,11 +9,20 @@ import (
 	"daesa/internal/web"
 )
 
-// publicRouter is the whole public URL surface. Metrics, health and profiles are on the private listener.
+// publicRouter is the public routes with what every request passes through around them.
 func publicRouter(a *App) (http.Handler, error) {
-	adapter, gates, err := newGates(a)
+	router, adapter, err := publicRoutes(a)
 	if err != nil {
 		return nil, err
+	}
+	return around(a, adapter, router)
+}
+
+// publicRoutes is the whole public URL surface. Metrics, health and profiles are on the private listener.
+func publicRoutes(a *App) (chi.Router, *web.Adapter, error) {
+	adapter, gates, err := newGates(a)
+	if err != nil {
+		return nil, nil, err
 	}
 	f, handle := a.features, adapter.Handle
 	r := chi.NewRouter()
@@ -59,7 +68,7 @@ func publicRouter(a *App) (http.Handler, error) {
 		r.Get("/v1/events", handle(f.checkout.ListEvents))
 		r.Post("/v1/events/{event_id}/resend", handle(f.checkout.ResendEvent))
 	})
-	return around(a, adapter, r)
+	return r, adapter, nil
 }
 
 // around puts what every request passes through around the finished router, so that it knows the routes.
