@@ -1,0 +1,9 @@
+package alerts
+
+import (
+	"testing"
+
+	"daesa/internal/postgres/postgrestest"
+)
+
+func TestMain(m *testing.M) { postgrestest.Run(m) }
