@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"time"
+)
+
+// experiment is one question put to the whole service.
+type experiment struct {
+	name       string
+	file       string // of its results
+	title      string
+	hypothesis string
+	run        func(context.Context, *lab) (result, error)
+}
+
+// experiments lists all there are.
+func experiments() []experiment {
+	return []experiment{
+		{
+			"silent-pg", "0001-silent-gateway", "the gateway never answers while notices come",
+			"Every notice is answered 502 within our own budget, none past 10 s; no connection to the database is held " +
+				"meanwhile; one redelivery applies all, and one more applies none and asks nobody.",
+			silentGateway,
+		},
+		{
+			"slow-pg", "0002-slow-gateway", "the gateway answers too late for us",
+			"A gateway slower than our question's budget is a silent one: every notice 502, nothing applied until it is fast again.",
+			slowGateway,
+		},
+		{
+			"healthy-pg", "0003-healthy-gateway", "the gateway answers: what is our own share of the time?",
+			"Everything is applied at once, and beyond the gateway's own time an answer takes us a few milliseconds.",
+			healthyGateway,
+		},
+		{
+			"redelivery", "0004-redelivery-burst", "a burst of redeliveries against a limit per minute",
+			"A token bucket admits its size and what refills during the burst; what it refuses is applied when it comes " +
+				"again; a limit sized for the burst refuses none of it.",
+			redeliveryBurst,
+		},
+	}
+}
+
+// lab is what every experiment is given.
+type lab struct {
+	options
+	fresh   func(ctx context.Context, database string) (url string, err error)
+	out     io.Writer
+	log     *slog.Logger
+	command string
+}
+
+// claim is something the experiment says about the service.
+type claim struct {
+	text  string
+	holds bool
+}
+
+// result is what an experiment found.
+type result struct {
+	columns []string // the first is the figure's name
+	rows    [][]string
+	claims  []claim
+	doubts  []string // contradictions between its own figures: any makes the result worthless
+	raw     []phase
+}
+
+func (r *result) row(name string, cells ...string) {
+	r.rows = append(r.rows, append([]string{name}, cells...))
+}
+
+func (r *result) claim(holds bool, format string, args ...any) {
+	r.claims = append(r.claims, claim{fmt.Sprintf(format, args...), holds})
+}
+
+// phase keeps the deliveries of a phase, and what makes them impossible.
+func (r *result) phase(p phase) {
+	r.raw = append(r.raw, p)
+	r.doubts = append(r.doubts, p.doubts()...)
+}
+
+// errImpossible is a run whose figures contradict each other.
+var errImpossible = errors.New("refused to report an impossible run")
+
+// errRefuted is a run in which a claim did not hold.
+var errRefuted = errors.New("the run does not bear out every claim")
+
+// perform runs one experiment and reports it, unless its figures contradict each other.
+func (l *lab) perform(ctx context.Context, e experiment) error {
+	fmt.Fprintf(l.out, "%s: %s\n", e.name, e.title)
+	began := time.Now()
+	found, err := e.run(ctx, l)
+	if err != nil {
+		return err
+	}
+	if len(found.doubts) > 0 {
+		return fmt.Errorf("%w:\n  %s", errImpossible, strings.Join(found.doubts, "\n  "))
+	}
+	r := report{experiment: e, result: found, command: l.command, at: began, took: time.Since(began)}
+	if err := r.text(l.out); err != nil {
+		return err
+	}
+	if err := r.keep(l.options.out); err != nil {
+		return err
+	}
+	for _, c := range found.claims {
+		if !c.holds {
+			return fmt.Errorf("%w: %s", errRefuted, c.text)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"daesa/pgclient"
+	"daesa/pgclient/tosssim"
+)
+
+// silence is one run against a gateway that gives no answer in time, and what followed when it was back.
+type silence struct {
+	name       string
+	first      phase // no answer in time
+	again      phase // the gateway is back: all that were refused, once
+	twice      phase // all, once more
+	after      books // of the first
+	end        books
+	goroutines int // when all is over
+}
+
+// neverOpen holds the query breaker closed, so that every notice reaches the gateway as it did theirs.
+func neverOpen() pgclient.Breakers {
+	const never = 1 << 20
+	return pgclient.Breakers{Query: pgclient.BreakerLimits{Window: never, MinCalls: never}}
+}
+
+func silentGateway(ctx context.Context, l *lab) (result, error) {
+	return l.silences(ctx, "silent", tosssim.Hang, 0, theirSilence())
+}
+
+func slowGateway(ctx context.Context, l *lab) (result, error) {
+	return l.silences(ctx, "slow", tosssim.Delay, l.slow, theirSlowness())
+}
+
+// silences runs twice: like for like, and as the service ships.
+func (l *lab) silences(ctx context.Context, name string, kind tosssim.Kind, delay time.Duration, theirs []string) (result, error) {
+	var r result
+	held, err := l.silence(ctx, name+"_held", kind, delay, neverOpen())
+	if err != nil {
+		return r, err
+	}
+	shipped, err := l.silence(ctx, name+"_shipped", kind, delay, pgclient.Breakers{})
+	if err != nil {
+		return r, err
+	}
+	r.columns = []string{"", "they", "we, breaker held closed", "we, as shipped"}
+	for i, line := range silenceLines() {
+		r.row(line.name, theirs[i], line.of(held), line.of(shipped))
+	}
+	held.claims(&r, l.options)
+	shipped.claims(&r, l.options)
+	r.claim(held.first.asked == l.payments, "%s: the gateway was asked once for each notice", held.name)
+	return r, nil
+}
+
+func (l *lab) silence(ctx context.Context, name string, kind tosssim.Kind, delay time.Duration, breakers pgclient.Breakers) (s silence, err error) {
+	s.name = name
+	service := quiet(l.budget)
+	service.Breakers = breakers
+	b, err := l.bench(ctx, name, l.payments, service)
+	if err != nil {
+		return s, err
+	}
+	defer func() { err = firstOf(err, b.close()) }()
+	b.behave(kind, delay)
+	if s.first, err = b.deliver(ctx, name+" first", b.payments, evenly(len(b.payments), l.over), 0); err != nil {
+		return s, err
+	}
+	if s.after, err = b.books(ctx); err != nil {
+		return s, err
+	}
+	b.Sim.Heal()
+	if err := b.breakerLets(ctx); err != nil {
+		return s, err
+	}
+	refused := s.first.refused()
+	if s.again, err = b.deliver(ctx, name+" again", refused, evenly(len(refused), l.over/2), 0); err != nil {
+		return s, err
+	}
+	if s.twice, err = b.deliver(ctx, name+" twice", refused, evenly(len(refused), l.over/2), 0); err != nil {
+		return s, err
+	}
+	s.end, err = b.books(ctx)
+	return s, err
+}
+
+// breakerLets waits until our breaker lets a question through. The sender leaves it a whole minute for that.
+func (b *bench) breakerLets(ctx context.Context) error {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	ctx, stop := context.WithTimeout(ctx, time.Minute)
+	defer stop()
+	for {
+		open, err := b.breakerOpen()
+		if err != nil || !open {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for the breaker: %w", ctx.Err())
+		case <-tick.C:
+		}
+	}
+}
+
+func (s silence) claims(r *result, o options) {
+	for _, p := range []phase{s.first, s.again, s.twice} {
+		r.phase(p)
+	}
+	n := o.payments
+	r.claim(s.first.statuses()[http.StatusBadGateway] == n, "%s: all %d are answered 502: %s", s.name, n, s.first.answers())
+	r.claim(s.first.overBudget() == 0, "%s: no answer comes past 10 s (%d did)", s.name, s.first.overBudget())
+	r.claim(s.first.outcomes(row.applied) == 0, "%s: nothing is applied while the gateway is silent", s.name)
+	r.claim(s.first.connectionsPerNotice() < 0.5, "%s: a waiting notice holds no connection (%.2f on average)",
+		s.name, s.first.connectionsPerNotice())
+	r.books(s.name+", silent", s.after, n)
+	r.claim(s.again.statuses()[http.StatusOK] == n && s.again.outcomes(row.applied) == n,
+		"%s: one redelivery applies all %d: %s", s.name, n, s.again.answers())
+	r.claim(s.twice.statuses()[http.StatusOK] == n && s.twice.outcomes(duplicate) == n && s.twice.asked == 0,
+		"%s: the same once more is %d duplicates and not one question (%d and %d)", s.name, n, s.twice.outcomes(duplicate), s.twice.asked)
+	r.books(s.name+", back", s.end, 0)
+}
+
+// firstOf is the first error that is one: what went wrong says more than what closing said of it.
+func firstOf(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
