@@ -221,7 +221,7 @@ func (l *Ledger) SettleCancelRequest(ctx context.Context, tx pgx.Tx, requestID s
 }
 
 // queueCancelRequests ends requests of ours whose cancel the gateway has now finished or given up.
-func (e effects) queueCancelRequests(b *pgx.Batch, now time.Time) {
+func (e *effects) queueCancelRequests(b *pgx.Batch, now time.Time) {
 	end := func(keys []string, status CancelRequestStatus) {
 		b.Queue(`
 			UPDATE cancel_requests SET status = @status, updated_at = @now, refund_account = NULL

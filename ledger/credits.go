@@ -27,7 +27,7 @@ var (
 
 // queueCredits moves the customer's account by what the decision granted and revoked. What was spent already
 // becomes a negative balance and a mismatch, never an error that loses the cancel.
-func (e effects) queueCredits(b *pgx.Batch, now time.Time) {
+func (e *effects) queueCredits(b *pgx.Batch, now time.Time) {
 	if e.granted == 0 && e.revoked == 0 {
 		return
 	}

@@ -3,6 +3,7 @@ package ledger
 import (
 	"crypto/sha256"
 	"encoding/base32"
+	"maps"
 	"strings"
 	"time"
 )
@@ -103,9 +104,7 @@ func (e *effects) announce(kind EventKind, to Audience, reference string, amount
 		"order_id": e.after.OrderID, "payment_key": e.after.Key, "amount": amount.Decimal(),
 		"currency": amount.Currency, "occurred_at": at.UTC(),
 	}
-	for k, v := range extra {
-		facts[k] = v
-	}
+	maps.Copy(facts, extra)
 	if to == AudienceCustomer {
 		delete(facts, "payment_key")
 		facts["customer_id"] = e.order.CustomerID

@@ -177,7 +177,7 @@ func (m *memory) order(id string) Order { return m.orders[id] }
 func (m *memory) findings() []Kind { return m.kinds }
 
 // scripts makes the bytes of stories.
-func scripts() *rapid.Generator[[]byte] { return rapid.SliceOfN(rapid.Byte(), 12, 240) }
+func scripts() *rapid.Generator[[]byte] { return rapid.SliceOfN(rapid.Byte(), 150, 300) }
 
 // TestModel_InMemory tells thousands of stories to the pure core: whatever was lost, doubled, late or out of order,
 // at rest the books hold what the gateway did.

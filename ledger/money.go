@@ -166,5 +166,5 @@ func Share(whole, part, of int64) int64 {
 	}
 	high, low := bits.Mul64(uint64(whole), uint64(part))
 	quotient, _ := bits.Div64(high, low, uint64(of))
-	return int64(quotient) // quotient < whole because part < of
+	return int64(quotient) //nolint:gosec // below whole, because part is below of
 }

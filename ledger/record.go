@@ -120,7 +120,7 @@ func (l *Ledger) RecordWith(
 	return recorded, nil
 }
 
-func (e effects) outcome() Outcome {
+func (e *effects) outcome() Outcome {
 	switch {
 	case e.decision.Conflict():
 		return OutcomeConflict

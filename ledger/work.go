@@ -113,7 +113,7 @@ func cancelKinds() []WorkKind {
 }
 
 // queueWork closes what the decision settles and opens what it leaves owing.
-func (e effects) queueWork(b *pgx.Batch, o Observation, now time.Time) {
+func (e *effects) queueWork(b *pgx.Batch, o Observation, now time.Time) {
 	p := e.after
 	if e.before.Status.Undecided() && !p.Status.Undecided() {
 		QueueClose(b, p.Key, []WorkKind{WorkConfirmUnknown}, nil, ClosedSettled, now)
@@ -128,7 +128,7 @@ func (e effects) queueWork(b *pgx.Batch, o Observation, now time.Time) {
 	e.queueDepositWork(b, now)
 }
 
-func (e effects) queueCancelWork(b *pgx.Batch, o Observation, now time.Time) {
+func (e *effects) queueCancelWork(b *pgx.Batch, o Observation, now time.Time) {
 	p := e.after
 	if o.Evidence.HasObject() && len(p.Cancels) > 0 && !e.decision.Conflict() {
 		keys := make([]string, 0, len(p.Cancels))
@@ -163,7 +163,7 @@ func queueCloseUnnamed(b *pgx.Batch, paymentKey string, askedAt, now time.Time) 
 
 // queueDepositWork keeps asking about a deposit for a while: it can fall back within minutes, and the notice
 // of that can be lost.
-func (e effects) queueDepositWork(b *pgx.Batch, now time.Time) {
+func (e *effects) queueDepositWork(b *pgx.Batch, now time.Time) {
 	p := e.after
 	watch := Work{Kind: WorkDepositWatch, PaymentKey: p.Key, OrderID: p.OrderID, AtRisk: p.Amount, Deadline: now.Add(watchFor)}
 	switch {

@@ -9,7 +9,7 @@ import (
 )
 
 // batch is everything a decision means, as statements.
-func (e effects) batch(o Observation, now time.Time) *pgx.Batch {
+func (e *effects) batch(o Observation, now time.Time) *pgx.Batch {
 	b := &pgx.Batch{}
 	e.queuePayment(b, now)
 	e.queueCaptures(b, o, now)
@@ -49,7 +49,7 @@ func (l *Ledger) write(ctx context.Context, tx pgx.Tx, b *pgx.Batch, announcemen
 
 // queuePayment writes the payment and, when it moved, its order. An observation that changes nothing writes
 // nothing.
-func (e effects) queuePayment(b *pgx.Batch, now time.Time) {
+func (e *effects) queuePayment(b *pgx.Batch, now time.Time) {
 	p := e.after
 	if e.remembers() {
 		b.Queue(`
@@ -77,13 +77,13 @@ func (e effects) queuePayment(b *pgx.Batch, now time.Time) {
 }
 
 // remembers reports whether the payment's row changes at all.
-func (e effects) remembers() bool {
+func (e *effects) remembers() bool {
 	b, a := e.before, e.after
 	return e.decision.Changed() || b.Method != a.Method || b.VirtualAccount != a.VirtualAccount || b.Tax != a.Tax ||
 		!b.WaitingSeenAt.Equal(a.WaitingSeenAt) || string(b.SecretDigest) != string(a.SecretDigest)
 }
 
-func (e effects) queueCaptures(b *pgx.Batch, o Observation, now time.Time) {
+func (e *effects) queueCaptures(b *pgx.Batch, o Observation, now time.Time) {
 	if r := e.decision.Reversed; r != nil {
 		b.Queue(`UPDATE captures SET reversed_at = @at WHERE payment_key = @payment_key AND number = @number`,
 			pgx.StrictNamedArgs{"at": r.ReversedAt, "payment_key": e.after.Key, "number": r.Number})

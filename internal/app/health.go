@@ -44,8 +44,8 @@ func privateRouter(reg *prometheus.Registry, ready *readiness) http.Handler {
 		_ = web.WriteJSON(w, http.StatusOK, map[string]string{"status": "alive"})
 	})
 	r.Get("/readyz", func(w http.ResponseWriter, r *http.Request) {
-		status, text := http.StatusOK, ""
 		text, ok := ready.check(r.Context())
+		status := http.StatusOK
 		if !ok {
 			status = http.StatusServiceUnavailable
 		}

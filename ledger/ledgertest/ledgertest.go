@@ -6,21 +6,21 @@ import (
 	"testing"
 	"time"
 
-	"daesa/ledger"
-
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"daesa/ledger"
 )
 
 // RequireSound fails the test for every invariant of ledger/doc.go that the database breaks.
-func RequireSound(t testing.TB, db *pgxpool.Pool) {
-	t.Helper()
-	ctx, stop := context.WithTimeout(context.WithoutCancel(t.Context()), 30*time.Second)
+func RequireSound(tb testing.TB, db *pgxpool.Pool) {
+	tb.Helper()
+	ctx, stop := context.WithTimeout(context.WithoutCancel(tb.Context()), 30*time.Second)
 	defer stop()
 	violations, err := ledger.Check(ctx, db)
 	if err != nil {
-		t.Fatalf("check invariants: %v", err)
+		tb.Fatalf("check invariants: %v", err)
 	}
 	for _, v := range violations {
-		t.Errorf("broken invariant %s", v)
+		tb.Errorf("broken invariant %s", v)
 	}
 }

@@ -82,9 +82,10 @@ func (l launcher) run(ctx context.Context, s *Server, port int) error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("embedded: start postgres: %w", err)
 	}
-	exit := make(chan error, 1)
-	go func() { exit <- cmd.Wait() }()
-	s.pid, s.exit = cmd.Process.Pid, exit
+	s.pid, s.child = cmd.Process.Pid, &child{pid: cmd.Process.Pid}
+	if err := cmd.Process.Release(); err != nil {
+		return fmt.Errorf("embedded: let go of postgres: %w", err)
+	}
 
 	if err := s.waitReady(ctx); err != nil {
 		return fmt.Errorf("%w; end of %s: %s", err, l.place.log(), tail(l.place.log(), before))
@@ -124,13 +125,15 @@ func (s *Server) waitReady(ctx context.Context) error {
 		if note, ok := s.place.postmaster(); ok && note.ready && note.pid == s.pid {
 			return true, nil
 		}
-		select {
-		case exit := <-s.exit:
-			s.pid, s.exit = 0, nil
-			return false, fmt.Errorf("%w: %w", errEnded, errors.Join(exit))
-		default:
+		if s.child == nil {
 			return false, nil
 		}
+		ended, how := s.child.ended()
+		if !ended {
+			return false, nil
+		}
+		s.pid, s.child = 0, nil
+		return false, fmt.Errorf("%w: %w", errEnded, how)
 	})
 	if err != nil && !errors.Is(err, errEnded) {
 		return fmt.Errorf("embedded: postgres is not ready: %w", err)

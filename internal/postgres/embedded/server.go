@@ -57,7 +57,7 @@ type Server struct {
 	place place
 	use   *fileLock
 	pid   int
-	exit  chan error // receives once, when a server that we started has ended; nil for an adopted one
+	child *child // of a server that we started; nil for an adopted one
 }
 
 // Start starts the server of the folder, or adopts it when it is running, and waits until it answers.

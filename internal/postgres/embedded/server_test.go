@@ -1,6 +1,7 @@
 package embedded_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -241,6 +243,10 @@ func TestStop_LeavesTheServerToOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	exec1(t, s.URL, `SELECT 1`)
+	stacks := make([]byte, 1<<20)
+	if stacks = stacks[:runtime.Stack(stacks, true)]; bytes.Contains(stacks, []byte("created by daesa/internal/postgres/embedded.")) {
+		t.Errorf("a goroutine stays behind for a server that is left to others:\n%s", stacks)
+	}
 	leave()
 	if got := pid(t, dir); got != 0 {
 		t.Errorf("server %d still runs after its last user left", got)

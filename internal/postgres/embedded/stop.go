@@ -24,7 +24,7 @@ func (s *Server) Stop() error {
 	if !last || s.pid == 0 {
 		return nil // another program adopted it, or it never ran
 	}
-	return s.place.shutDown(context.Background(), s.pid, s.exit)
+	return s.place.shutDown(context.Background(), s.pid, s.child)
 }
 
 // StopWhenUnused waits until no program uses the server of a folder any more, also none that was killed, and stops it.
@@ -48,26 +48,23 @@ func StopWhenUnused(ctx context.Context, dir string) error {
 
 // shutDown is a fast shutdown. Our own child tells when it has ended; of any other server the note in the data folder
 // does, because its process may linger as a zombie of somebody else.
-func (p place) shutDown(ctx context.Context, pid int, exit <-chan error) error {
+func (p place) shutDown(ctx context.Context, pid int, own *child) error {
 	if err := syscall.Kill(pid, syscall.SIGINT); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return fmt.Errorf("embedded: stop postgres: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
-	if exit != nil {
-		select {
-		case err := <-exit:
-			return err
-		case <-ctx.Done():
-			return fmt.Errorf("embedded: postgres %d did not stop: %w", pid, ctx.Err())
+	var exit error
+	err := poll(ctx, func() (ended bool, _ error) {
+		if own != nil {
+			ended, exit = own.ended()
+			return ended, nil
 		}
-	}
-	err := poll(ctx, func() (bool, error) {
 		note, ok := p.postmaster()
 		return !ok || note.pid != pid || !alive(pid), nil
 	})
 	if err != nil {
 		return fmt.Errorf("embedded: postgres %d did not stop: %w", pid, err)
 	}
-	return nil
+	return exit
 }
