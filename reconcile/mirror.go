@@ -73,12 +73,12 @@ func (m *Mirror) Poll(ctx context.Context) (Polled, error) {
 // Reread reads the last days again: rows that came late, and rows that changed.
 func (m *Mirror) Reread(ctx context.Context) (Polled, error) {
 	now := m.cfg.now()
-	return m.Backfill(ctx, now.Add(-rereadDays*day), now, ReasonReread)
+	return m.locked(ctx, func() (Polled, error) { return m.readAll(ctx, ReasonReread, now.Add(-rereadDays*day), now) })
 }
 
-// Backfill reads any stretch of time, for a reason that is kept with the run.
-func (m *Mirror) Backfill(ctx context.Context, from, to time.Time, reason Reason) (Polled, error) {
-	return m.locked(ctx, func() (Polled, error) { return m.readAll(ctx, reason, from, to) })
+// Backfill reads any stretch of time, as far back as a person wants.
+func (m *Mirror) Backfill(ctx context.Context, from, to time.Time) (Polled, error) {
+	return m.locked(ctx, func() (Polled, error) { return m.readAll(ctx, ReasonBackfill, from, to) })
 }
 
 // readUpTo is where the last complete poll ended; zero when there was none.

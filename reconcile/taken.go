@@ -110,7 +110,7 @@ func (a *Auditor) unlisted(ctx context.Context, tx pgx.Tx, w window, t *tally) e
 		JOIN payments p ON p.payment_key = c.payment_key
 		WHERE c.captured_at >= @since AND c.captured_at < @settled AND c.captured_at < @to AND c.reversed_at IS NULL
 			AND NOT EXISTS (SELECT 1 FROM mirror g WHERE g.payment_key = c.payment_key AND g.missing_since IS NULL
-				AND (g.kind = 'capture' OR g.transaction_key = c.transaction_key))
+				AND (g.kind = 'capture' OR (g.kind = 'cancel' AND g.transaction_key = c.transaction_key)))
 			AND NOT EXISTS (SELECT 1 FROM mismatches m WHERE m.payment_key = c.payment_key AND m.resolved_as = 'accepted'
 				AND m.kind IN ('order_without_payment', 'history_changed'))`,
 		pgx.StrictNamedArgs{"since": w.since, "settled": w.asOf.Add(-w.listLag), "to": w.to})

@@ -53,8 +53,9 @@ func (l Line) write(t *strings.Builder) {
 	fmt.Fprintf(t, "\n%s (%s): %d, %s\n", strings.ReplaceAll(string(l.Name), "_", " "), l.Currency, l.Count,
 		ledger.Money{Minor: l.Amount, Currency: l.Currency}.Decimal())
 	for _, e := range l.Entries {
-		fmt.Fprintf(t, "  %s  %-20s  %-26s  %s %s\n", e.Since.In(ledger.Seoul()).Format(time.DateTime), e.OrderID, e.TransactionKey,
-			ledger.Money{Minor: e.Amount, Currency: l.Currency}.Decimal(), strings.TrimSpace(strings.TrimSpace(string(e.Kind)+" "+e.Note)))
+		entry := fmt.Sprintf("  %s  %-20s  %-34s  %s  %s %s", e.Since.In(ledger.Seoul()).Format(time.DateTime), e.OrderID, e.TransactionKey,
+			ledger.Money{Minor: e.Amount, Currency: l.Currency}.Decimal(), e.Kind, e.Note)
+		t.WriteString(strings.TrimRight(entry, " ") + "\n")
 	}
 	if l.More > 0 {
 		fmt.Fprintf(t, "  and %d more\n", l.More)
