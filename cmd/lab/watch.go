@@ -26,7 +26,7 @@ type sample struct {
 const (
 	lookEvery     = 20 * time.Millisecond
 	countEvery    = 10 // looks: a count of goroutines stops the program for a moment
-	idleLooks     = 25
+	idleLooks     = 15
 	handlerMethod = "daesa/webhook.(*Handler)"
 )
 

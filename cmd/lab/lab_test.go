@@ -1,0 +1,140 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"daesa/internal/postgres/postgrestest"
+)
+
+func TestMain(m *testing.M) { postgrestest.Run(m) }
+
+// TestPerform_Smoke runs whole experiments, small, one after the other: they count goroutines of the whole process.
+// Every claim must hold; no time is asserted.
+func TestPerform_Smoke(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"silent-pg", "healthy-pg"} {
+		o, names, err := readOptions([]string{"-smoke", "-out", t.TempDir(), name}, io.Discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		chosen, err := choose(names)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		l := &lab{
+			options: o, out: &out, log: slog.New(slog.DiscardHandler), command: "lab run -smoke " + name,
+			fresh: func(context.Context, string) (string, error) { return postgrestest.NewURL(t), nil },
+		}
+		if err := l.perform(t.Context(), chosen[0]); err != nil {
+			t.Fatalf("%v\n%s", err, &out)
+		}
+		for _, kept := range []string{".results.md", ".results.csv"} {
+			content, err := os.ReadFile(filepath.Join(o.out, chosen[0].file+kept))
+			if err != nil || len(content) == 0 {
+				t.Errorf("got %d bytes of results%s: %v", len(content), kept, err)
+			}
+		}
+	}
+}
+
+// TestPerform_RefusesAnImpossibleRun: neither table nor results of a run that contradicts itself.
+func TestPerform_RefusesAnImpossibleRun(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	l := &lab{options: options{out: t.TempDir()}, out: &out}
+	e := experiment{name: "impossible", file: "0000-impossible", run: func(context.Context, *lab) (result, error) {
+		r := result{columns: []string{"", "we"}}
+		r.row("p95", "13 ms")
+		r.phase(possible().with(func(p *phase) { p.asked = 0 }))
+		return r, nil
+	}}
+	if err := l.perform(t.Context(), e); !errors.Is(err, errImpossible) {
+		t.Errorf("got %v, want %v", err, errImpossible)
+	}
+	if strings.Contains(out.String(), "13 ms") {
+		t.Error("the figures were printed")
+	}
+	if kept, err := os.ReadDir(l.options.out); err != nil || len(kept) > 0 {
+		t.Errorf("got %d files of results, want none (%v)", len(kept), err)
+	}
+}
+
+// TestPerform_ReportsARefutedClaim: what does not hold is shown and ends in an error.
+func TestPerform_ReportsARefutedClaim(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	l := &lab{out: &out}
+	e := experiment{name: "wrong", run: func(context.Context, *lab) (result, error) {
+		r := result{columns: []string{"", "we"}}
+		r.claim(false, "the earth is flat")
+		return r, nil
+	}}
+	if err := l.perform(t.Context(), e); !errors.Is(err, errRefuted) {
+		t.Errorf("got %v, want %v", err, errRefuted)
+	}
+	if !strings.Contains(out.String(), "REFUTED: the earth is flat") {
+		t.Errorf("got %q", &out)
+	}
+}
+
+func TestRun_Usage(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	if err := run(t.Context(), []string{"list"}, &out, io.Discard); err != nil {
+		t.Error(err)
+	}
+	for _, e := range experiments() {
+		if !strings.Contains(out.String(), e.name) {
+			t.Errorf("the list lacks %s", e.name)
+		}
+	}
+	for _, args := range [][]string{nil, {"dance"}, {"run"}, {"run", "silent-pg", "slow-pg"}, {"run", "loud-pg"}} {
+		if err := run(t.Context(), args, io.Discard, io.Discard); !errors.Is(err, errUsage) {
+			t.Errorf("%v: got %v, want %v", args, err, errUsage)
+		}
+	}
+}
+
+func TestOptions_Bounds(t *testing.T) {
+	t.Parallel()
+	if _, _, err := readOptions([]string{"silent-pg"}, io.Discard); err != nil {
+		t.Errorf("the defaults are refused: %v", err)
+	}
+	for _, args := range [][]string{
+		{"-payments", "0"},
+		{"-payments", "1001"},
+		{"-burst", "5000"},
+		{"-over", "1h"},
+		{"-over", "0s"},
+		{"-patience", "-1s"},
+		{"-query-budget", "9s", "-slow", "10s"},
+		{"-slow", "1s"},
+		{"-healthy", "3s"},
+		{"-small-limit", "300"},
+	} {
+		if _, _, err := readOptions(args, io.Discard); err == nil {
+			t.Errorf("%v: got no error", args)
+		}
+	}
+}
+
+func TestLoopbackOnly(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]bool{
+		"http://127.0.0.1:8080": true, "http://[::1]:8080": true,
+		"http://10.0.0.1": false, "https://api.tosspayments.com": false, "http://localhost.example": false, "::": false,
+	} {
+		if err := loopbackOnly(address); (err == nil) != want {
+			t.Errorf("%s: got %v", address, err)
+		}
+	}
+}
