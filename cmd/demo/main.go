@@ -34,15 +34,15 @@ func run(ctx context.Context, out io.Writer, once bool) (err error) {
 		return err
 	}
 	defer logFile.Close()
-	stage, err := setStage(ctx, slog.New(slog.NewTextHandler(logFile, nil)))
+	demo, err := setStage(ctx, slog.New(slog.NewTextHandler(logFile, nil)))
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, stage.close()) }()
-	stage.introduce(out)
+	defer func() { err = errors.Join(err, demo.close()) }()
+	demo.introduce(out)
 	fmt.Fprintf(out, "  log          %s\n\n", logFile.Name())
 
-	story := newStory(stage, out)
+	story := newStory(demo, out)
 	if err := story.tell(ctx); err != nil {
 		return err
 	}
@@ -50,8 +50,8 @@ func run(ctx context.Context, out io.Writer, once bool) (err error) {
 		return nil
 	}
 	fmt.Fprintln(out, "\nEverything stays up; the simulator keeps delivering notices. Ctrl-C ends it.")
-	stage.introduce(out)
-	stage.release()
+	demo.introduce(out)
+	demo.Release()
 	<-ctx.Done()
 	fmt.Fprintln(out, "stopping")
 	return nil
@@ -63,7 +63,7 @@ func openLog() (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a place for the log: %w", err)
 	}
-	f, err := os.Create(filepath.Join(dir, "daesa.log"))
+	f, err := os.Create(filepath.Join(dir, "daesa.log")) //nolint:gosec // the folder was just made for it
 	if err != nil {
 		return nil, fmt.Errorf("open the log: %w", err)
 	}

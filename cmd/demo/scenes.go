@@ -12,7 +12,7 @@ import (
 const firstOrder = "demo-order-01"
 
 func (s *story) approved(ctx context.Context) error {
-	_, err := s.approve(ctx, firstOrder, 50_000)
+	_, err := s.Sell(ctx, sale(firstOrder, 50_000))
 	if err == nil {
 		s.say("order %s is paid: 50,000 won", firstOrder)
 	}
@@ -21,7 +21,7 @@ func (s *story) approved(ctx context.Context) error {
 
 func (s *story) noticeApplied(ctx context.Context) error {
 	key := s.keyOf(firstOrder)
-	if _, err := s.sim.CancelInDashboard(key, 0, "고객 변심"); err != nil {
+	if _, err := s.Sim.CancelInDashboard(key, 0, "고객 변심"); err != nil {
 		return err
 	}
 	if err := s.deliver(key, 200); err != nil {
@@ -32,11 +32,11 @@ func (s *story) noticeApplied(ctx context.Context) error {
 
 func (s *story) duplicate(_ context.Context) error {
 	key := s.keyOf(firstOrder)
-	asked := s.sim.Count(tosssim.Get)
+	asked := s.Sim.Count(tosssim.Get)
 	if err := s.deliver(key, 200); err != nil {
 		return err
 	}
-	if again := s.sim.Count(tosssim.Get); again != asked {
+	if again := s.Sim.Count(tosssim.Get); again != asked {
 		return fmt.Errorf("the gateway was asked %d times more", again-asked)
 	}
 	s.say("the gateway was not asked")
@@ -45,19 +45,19 @@ func (s *story) duplicate(_ context.Context) error {
 
 func (s *story) lostReply(ctx context.Context) error {
 	const order = "demo-order-02"
-	key, err := s.open(ctx, order, 30_000)
+	key, err := s.Open(ctx, sale(order, 30_000))
 	if err != nil {
 		return err
 	}
-	s.sim.Fail(tosssim.Fault{Op: tosssim.Confirm, Kind: tosssim.LostReply, N: 2})
-	reply, err := s.shop.confirm(ctx, key, order, 30_000)
+	s.Sim.Fail(tosssim.Fault{Op: tosssim.Confirm, Kind: tosssim.LostReply, N: 2})
+	reply, err := s.Shop.Confirm(ctx, key, order, 30_000)
 	if err != nil {
 		return err
 	}
-	s.say("the gateway took the money, both replies were lost: confirm → %d %s", reply.code, reply.Status)
-	if reply.code == 200 {
+	s.say("the gateway took the money, both replies were lost: confirm → %d %s", reply.HTTP, reply.Status)
+	if reply.HTTP == 200 {
 		s.say("the gateway's list had shown it meanwhile, and it was asked for")
-	} else if err := expect("confirm", reply, 202, "unknown"); err != nil {
+	} else if err := reply.Expect("confirm", 202, "unknown"); err != nil {
 		return err
 	}
 	return s.becomes(ctx, order, "paid")
@@ -65,22 +65,22 @@ func (s *story) lostReply(ctx context.Context) error {
 
 func (s *story) partials(ctx context.Context) error {
 	const order = "demo-order-03"
-	key, err := s.approve(ctx, order, 50_000)
+	key, err := s.Sell(ctx, sale(order, 50_000))
 	if err != nil {
 		return err
 	}
-	code, err := s.shop.cancel(ctx, key, 12_000)
+	reply, err := s.Shop.Cancel(ctx, key, 12_000)
 	if err != nil {
 		return err
 	}
-	s.say("our own cancel of 12,000 → %d", code)
-	if code != 200 {
-		return fmt.Errorf("got %d for our cancel, want 200", code)
+	s.say("our own cancel of 12,000 → %d", reply.HTTP)
+	if reply.HTTP != 200 {
+		return fmt.Errorf("got %d %s for our cancel, want 200", reply.HTTP, reply.Code)
 	}
 	if err := s.becomes(ctx, order, "partially_canceled"); err != nil {
 		return err
 	}
-	if _, err := s.sim.CancelInDashboard(key, 38_000, "나머지 반품"); err != nil {
+	if _, err := s.Sim.CancelInDashboard(key, 38_000, "나머지 반품"); err != nil {
 		return err
 	}
 	if err := s.deliver(key, 200); err != nil {
@@ -91,14 +91,14 @@ func (s *story) partials(ctx context.Context) error {
 
 func (s *story) silent(ctx context.Context) error {
 	const order = "demo-order-04"
-	key, err := s.approve(ctx, order, 20_000)
+	key, err := s.Sell(ctx, sale(order, 20_000))
 	if err != nil {
 		return err
 	}
-	if _, err := s.sim.CancelInDashboard(key, 0, "재고 없음"); err != nil {
+	if _, err := s.Sim.CancelInDashboard(key, 0, "재고 없음"); err != nil {
 		return err
 	}
-	s.sim.Fail(tosssim.Fault{Op: tosssim.Get, Kind: tosssim.Hang, N: -1})
+	s.Sim.Fail(tosssim.Fault{Op: tosssim.Get, Kind: tosssim.Hang, N: -1})
 	begin := time.Now()
 	if err := s.deliver(key, 502); err != nil {
 		return err
@@ -106,7 +106,7 @@ func (s *story) silent(ctx context.Context) error {
 	if took := time.Since(begin); took < 2*time.Second || took > 5*time.Second {
 		return fmt.Errorf("the answer took %s, want about 3 s", took)
 	}
-	s.sim.Heal()
+	s.Sim.Heal()
 	s.say("the gateway is back; Toss delivers again")
 	if err := s.deliver(key, 200); err != nil {
 		return err
@@ -116,18 +116,18 @@ func (s *story) silent(ctx context.Context) error {
 
 func (s *story) overtaken(ctx context.Context) error {
 	const order = "demo-order-05"
-	key, err := s.open(ctx, order, 40_000)
+	key, err := s.Open(ctx, sale(order, 40_000))
 	if err != nil {
 		return err
 	}
-	s.sim.Fail(tosssim.Fault{Op: tosssim.Confirm, Kind: tosssim.LateReply, Delay: 1500 * time.Millisecond, PaymentKey: key})
+	s.Sim.Fail(tosssim.Fault{Op: tosssim.Confirm, Kind: tosssim.LateReply, Delay: 1500 * time.Millisecond, PaymentKey: key})
 	confirmed := make(chan error, 1)
 	go func() {
-		reply, err := s.shop.confirm(ctx, key, order, 40_000)
+		reply, err := s.Shop.Confirm(ctx, key, order, 40_000)
 		if err == nil {
-			s.say("the late reply to the confirm arrives: %d %s", reply.code, reply.Code)
-			if reply.code != 409 || reply.Code != "payment_canceled" {
-				err = fmt.Errorf("got %d %q for the confirm, want 409 payment_canceled", reply.code, reply.Code)
+			s.say("the late reply to the confirm arrives: %d %s", reply.HTTP, reply.Code)
+			if reply.HTTP != 409 || reply.Code != "payment_canceled" {
+				err = fmt.Errorf("got %d %q for the confirm, want 409 payment_canceled", reply.HTTP, reply.Code)
 			}
 		}
 		confirmed <- err
@@ -152,7 +152,7 @@ func (s *story) untilCanceled(ctx context.Context, key string) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		if _, err := s.sim.CancelInDashboard(key, 0, "즉시 취소"); err == nil {
+		if _, err := s.Sim.CancelInDashboard(key, 0, "즉시 취소"); err == nil {
 			return nil
 		}
 		select {
@@ -165,26 +165,26 @@ func (s *story) untilCanceled(ctx context.Context, key string) error {
 
 func (s *story) adopted(ctx context.Context) error {
 	const order = "demo-order-06"
-	key, err := s.open(ctx, order, 60_000)
+	key, err := s.Open(ctx, sale(order, 60_000))
 	if err != nil {
 		return err
 	}
-	if err := s.sim.Approve(key); err != nil {
+	if err := s.Sim.Approve(key); err != nil {
 		return err
 	}
-	if _, err := s.sim.CancelInDashboard(key, 10_000, "부분 취소"); err != nil {
+	if _, err := s.Sim.CancelInDashboard(key, 10_000, "부분 취소"); err != nil {
 		return err
 	}
 	s.say("approved and partly canceled at the gateway; our confirm has not come yet")
 	if err := s.deliver(key, 404); err != nil {
 		return err
 	}
-	reply, err := s.shop.confirm(ctx, key, order, 60_000)
+	reply, err := s.Shop.Confirm(ctx, key, order, 60_000)
 	if err != nil {
 		return err
 	}
-	s.say("the buyer's confirm comes: %d %s, capture and cancel recorded together", reply.code, reply.Status)
-	if err := expect("confirm", reply, 200, "partially_canceled"); err != nil {
+	s.say("the buyer's confirm comes: %d %s, capture and cancel recorded together", reply.HTTP, reply.Status)
+	if err := reply.Expect("confirm", 200, "partially_canceled"); err != nil {
 		return err
 	}
 	return s.deliver(key, 200)
@@ -192,14 +192,14 @@ func (s *story) adopted(ctx context.Context) error {
 
 func (s *story) forged(ctx context.Context) error {
 	const order = "demo-order-07"
-	key, err := s.approve(ctx, order, 90_000)
+	key, err := s.Sell(ctx, sale(order, 90_000))
 	if err != nil {
 		return err
 	}
 	body := strings.NewReplacer("KEY", key, "ORDER", order).Replace(`{"eventType":"PAYMENT_STATUS_CHANGED",
 		"createdAt":"2026-05-01T10:00:00.5","data":{"paymentKey":"KEY","orderId":"ORDER","status":"CANCELED",
 		"totalAmount":90000,"balanceAmount":0,"cancels":[{"transactionKey":"forged","cancelAmount":90000,"cancelStatus":"DONE"}]}}`)
-	status, err := s.sim.Send([]byte(body), map[string]string{"tosspayments-webhook-signature": "v1:Zm9yZ2Vk"})
+	status, err := s.Sim.Send([]byte(body), map[string]string{"tosspayments-webhook-signature": "v1:Zm9yZ2Vk"})
 	if err != nil {
 		return err
 	}
@@ -212,11 +212,11 @@ func (s *story) forged(ctx context.Context) error {
 
 func (s *story) neverComes(ctx context.Context) error {
 	const order = "demo-order-08"
-	key, err := s.approve(ctx, order, 70_000)
+	key, err := s.Sell(ctx, sale(order, 70_000))
 	if err != nil {
 		return err
 	}
-	if _, err := s.sim.CancelInDashboard(key, 0, "알림 유실"); err != nil {
+	if _, err := s.Sim.CancelInDashboard(key, 0, "알림 유실"); err != nil {
 		return err
 	}
 	s.say("canceled at the gateway; no notice is sent")
@@ -228,8 +228,8 @@ func (s *story) neverComes(ctx context.Context) error {
 
 // keyOf is the payment key that the simulator gave an order.
 func (s *story) keyOf(order string) string {
-	for _, key := range s.sim.Keys() {
-		if raw, ok := s.sim.Payment(key); ok && strings.Contains(string(raw), `"`+order+`"`) {
+	for _, key := range s.Sim.Keys() {
+		if raw, ok := s.Sim.Payment(key); ok && strings.Contains(string(raw), `"`+order+`"`) {
 			return key
 		}
 	}

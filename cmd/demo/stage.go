@@ -6,166 +6,65 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
-	"net/http"
 	"os"
-	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"daesa/internal/app"
-	"daesa/internal/postgres"
 	"daesa/internal/postgres/embedded"
-	"daesa/migrations"
-	"daesa/pgclient/tosssim"
+	"daesa/internal/stage"
 )
 
-const (
-	secretKey = "test_sk_simulator"
-	apiSecret = "demo-key-for-the-merchants-server"
-)
-
-// stage is what the story is played on: database, gateway, service.
-type stage struct {
-	postgres *embedded.Server
-	sim      *tosssim.Sim
-	simURL   string
-	simHTTP  *http.Server
-	app      *app.App
-	cancel   context.CancelFunc
-	ended    chan error
-	sender   chan struct{}
+// demo is the stage with the database under it.
+type demo struct {
+	*stage.Stage
+	database    *stage.Database
+	databaseURL string
 }
 
 // setStage starts everything. The database is made anew each time: a story begins with empty books.
-func setStage(ctx context.Context, log *slog.Logger) (_ *stage, err error) {
-	s := &stage{}
+func setStage(ctx context.Context, log *slog.Logger) (_ *demo, err error) {
+	d := &demo{}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, s.close())
+			err = errors.Join(err, d.close())
 		}
 	}()
-	if err := s.startDatabase(ctx, log); err != nil {
-		return nil, err
-	}
-	if err := s.startGateway(log); err != nil {
-		return nil, err
-	}
-	return s, s.startService(ctx, log)
-}
-
-func (s *stage) startDatabase(ctx context.Context, log *slog.Logger) error {
 	dir, err := embedded.DefaultDir(os.Getenv("XDG_STATE_HOME"), "demo")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	s.postgres, err = embedded.Start(ctx, embedded.Config{Dir: dir, Database: "demo", BinDir: os.Getenv("DAESA_POSTGRES_BIN"), Log: log})
+	d.database, err = stage.StartDatabase(ctx, stage.DatabaseConfig{Dir: dir, BinDir: os.Getenv("DAESA_POSTGRES_BIN"), Log: log})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	pool, err := postgres.Open(ctx, postgres.Config{URL: s.postgres.URL, MaxConns: 4})
-	if err != nil {
-		return err
+	if d.databaseURL, err = d.database.Fresh(ctx, "demo"); err != nil {
+		return nil, err
 	}
-	defer pool.Close()
-	for _, sql := range []string{`DROP SCHEMA IF EXISTS river CASCADE`, `DROP SCHEMA public CASCADE`, `CREATE SCHEMA public`} {
-		if _, err := pool.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol); err != nil {
-			return fmt.Errorf("empty the demo's database: %w", err)
-		}
-	}
-	return migrations.Apply(ctx, pool)
-}
-
-func (s *stage) startGateway(log *slog.Logger) error {
-	listener, err := listenNear("127.0.0.1:9400")
-	if err != nil {
-		return err
-	}
-	s.sim = tosssim.New(tosssim.Config{SecretKey: secretKey, Log: log})
-	s.sim.SetDelivery(tosssim.DeliveryPlan{Hold: true}) // the story decides when a notice comes
-	s.simURL = "http://" + listener.Addr().String()
-	s.simHTTP = &http.Server{Handler: s.sim.Handler(), ReadHeaderTimeout: 5 * time.Second}
-	go s.simHTTP.Serve(listener) //nolint:errcheck // it returns when the stage is closed
-	return nil
-}
-
-func (s *stage) startService(ctx context.Context, log *slog.Logger) error {
-	public, private := freeNear("127.0.0.1:8080"), freeNear("127.0.0.1:9090")
-	instance, err := app.New(ctx, app.Config{
-		DatabaseURL: s.postgres.URL, Listen: public, PrivateListen: private, TossURL: s.simURL, TossSecretKey: secretKey,
-		APIKeys: []string{"demo=" + apiSecret}, CORSOrigins: []string{"http://localhost:4000"}, Log: log,
+	d.Stage, err = stage.Set(ctx, stage.Config{
+		DatabaseURL: d.databaseURL, GatewayListen: stage.FreeNear(ctx, "127.0.0.1:9400"), Log: log,
+		Service: app.Config{
+			Listen:        stage.FreeNear(ctx, "127.0.0.1:8080"),
+			PrivateListen: stage.FreeNear(ctx, "127.0.0.1:9090"),
+			CORSOrigins:   []string{"http://localhost:4000"}, // where the gateway's sample front ends run
+		},
 	})
-	if err != nil {
-		return err
-	}
-	s.app = instance
-	s.sim.SetWebhookURL(instance.URL() + "/webhooks/toss")
-	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	s.cancel, s.ended = cancel, make(chan error, 1)
-	go func() { s.ended <- instance.Run(running) }()
-	return nil
+	return d, err
 }
 
-// release lets the simulator deliver by itself from now on.
-func (s *stage) release() {
-	s.sim.SetDelivery(tosssim.DeliveryPlan{})
-	s.sender = make(chan struct{})
-	go func() {
-		defer close(s.sender)
-		s.sim.Run(context.Background()) // ends when the simulator is closed
-	}()
-}
-
-// close ends everything in order: the service first, then its gateway, then its database.
-func (s *stage) close() error {
+// close ends everything in order: service, gateway, database.
+func (d *demo) close() error {
 	var err error
-	if s.cancel != nil {
-		s.cancel()
-		if s.sim != nil {
-			s.sim.Heal()
-		}
-		err = errors.Join(err, <-s.ended)
+	if d.Stage != nil {
+		err = d.Close()
 	}
-	if s.sim != nil {
-		s.sim.Close()
-	}
-	if s.sender != nil {
-		<-s.sender
-	}
-	if s.simHTTP != nil {
-		err = errors.Join(err, s.simHTTP.Close())
-	}
-	if s.postgres != nil {
-		err = errors.Join(err, s.postgres.Stop())
+	if d.database != nil {
+		err = errors.Join(err, d.database.Stop())
 	}
 	return err
 }
 
-func (s *stage) introduce(out io.Writer) {
-	fmt.Fprintf(out, "  service      %s   (API key: %s)\n", s.app.URL(), apiSecret)
-	fmt.Fprintf(out, "  metrics      %s/metrics\n", s.app.PrivateURL())
-	fmt.Fprintf(out, "  gateway      %s   (simulated; control under /__sim/)\n", s.simURL)
-	fmt.Fprintf(out, "  database     %s\n", s.postgres.URL)
-}
-
-// listenNear listens on the address people know, or on any free port when it is taken.
-func listenNear(address string) (net.Listener, error) {
-	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		listener, err = net.Listen("tcp", "127.0.0.1:0")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("listen on loopback: %w", err)
-	}
-	return listener, nil
-}
-
-// freeNear is listenNear for somebody else's listener.
-func freeNear(address string) string {
-	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		return "127.0.0.1:0"
-	}
-	listener.Close()
-	return address
+func (d *demo) introduce(out io.Writer) {
+	fmt.Fprintf(out, "  service      %s   (API key: %s)\n", d.App.URL(), stage.APISecret)
+	fmt.Fprintf(out, "  metrics      %s/metrics\n", d.App.PrivateURL())
+	fmt.Fprintf(out, "  gateway      %s   (simulated; control under /__sim/)\n", d.SimURL)
+	fmt.Fprintf(out, "  database     %s\n", d.databaseURL)
 }

@@ -6,22 +6,21 @@ import (
 	"io"
 	"time"
 
+	"daesa/internal/stage"
 	"daesa/ledger"
-	"daesa/pgclient/tosssim"
 	"daesa/reconcile"
 )
 
 // story plays one scene after the other and checks each.
 type story struct {
-	*stage
+	*demo
 	out    io.Writer
-	shop   shop
 	number int
 	begin  time.Time
 }
 
-func newStory(s *stage, out io.Writer) *story {
-	return &story{stage: s, out: out, shop: newShop(s.app.URL()), begin: time.Now()}
+func newStory(d *demo, out io.Writer) *story {
+	return &story{demo: d, out: out, begin: time.Now()}
 }
 
 // scene is one thing that happens, and how it must end.
@@ -57,7 +56,7 @@ func (s *story) tell(ctx context.Context) error {
 			return fmt.Errorf("scene %d, %s: %w", s.number, scene.title, err)
 		}
 	}
-	violations, err := ledger.Check(ctx, s.app.DB())
+	violations, err := ledger.Check(ctx, s.App.DB())
 	if err != nil {
 		return err
 	}
@@ -75,6 +74,9 @@ func (s *story) proveIdentity(ctx context.Context) error {
 	statement, err := s.audit(ctx)
 	if err != nil {
 		return err
+	}
+	if len(statement.Sums) == 0 {
+		s.say("identity: nothing is canceled, here or at the gateway")
 	}
 	for _, sum := range statement.Sums {
 		won := func(f reconcile.Figure) string {
@@ -99,10 +101,10 @@ func (s *story) audit(ctx context.Context) (reconcile.Statement, error) {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		if err := s.app.ReadList(ctx); err != nil {
+		if err := s.App.ReadList(ctx); err != nil {
 			return reconcile.Statement{}, fmt.Errorf("read the gateway's list: %w", err)
 		}
-		statement, err := s.app.AuditAll(ctx)
+		statement, err := s.App.AuditAll(ctx)
 		if err != nil {
 			return reconcile.Statement{}, fmt.Errorf("audit: %w", err)
 		}
@@ -117,37 +119,21 @@ func (s *story) audit(ctx context.Context) (reconcile.Statement, error) {
 	}
 }
 
-// approve takes an order through checkout and returns its payment key.
-func (s *story) approve(ctx context.Context, order string, won int64) (string, error) {
-	key, err := s.open(ctx, order, won)
-	if err != nil {
-		return "", err
-	}
-	reply, err := s.shop.confirm(ctx, key, order, won)
-	if err != nil {
-		return "", err
-	}
-	return key, expect("confirm", reply, 200, "done")
-}
-
-// open makes an order and lets the buyer authenticate its payment in the gateway's window.
-func (s *story) open(ctx context.Context, order string, won int64) (string, error) {
-	if err := s.shop.order(ctx, order, won); err != nil {
-		return "", err
-	}
-	return s.sim.Authenticate(tosssim.Checkout{OrderID: order, OrderName: "데모 상품", Amount: won, Method: tosssim.Card}), nil
+// sale is an order of the story, with credits that a cancel revokes.
+func sale(order string, won int64) stage.Sale {
+	return stage.Sale{OrderID: order, Won: won, Customer: "demo-customer", Credits: won / 1000, Name: "데모 상품"}
 }
 
 // deliver sends the newest notice of a payment once and checks how it is answered.
 func (s *story) deliver(key string, want int) error {
 	var id int64
-	for _, n := range s.sim.Notices() {
+	for _, n := range s.Sim.Notices() {
 		if n.PaymentKey == key {
 			id = n.ID
 		}
 	}
 	begin := time.Now()
-	status, err := s.sim.Deliver(id)
+	status, err := s.Sim.Deliver(id)
 	if err != nil {
 		return fmt.Errorf("deliver: %w", err)
 	}
@@ -165,7 +151,7 @@ func (s *story) becomes(ctx context.Context, order, want string) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		got, err := s.shop.status(ctx, order)
+		got, err := s.Shop.Status(ctx, order)
 		if err == nil && got == want {
 			s.say("order %s is %s", order, got)
 			return nil
