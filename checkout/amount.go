@@ -3,6 +3,7 @@ package checkout
 import (
 	"encoding/json"
 
+	"daesa/internal/web"
 	"daesa/ledger"
 )
 
@@ -16,13 +17,17 @@ func (a *amount) UnmarshalJSON(raw []byte) error {
 	switch {
 	case len(raw) > 0 && raw[0] == '"':
 		if err := json.Unmarshal(raw, &text); err != nil {
-			return ErrAmount
+			return errNoNumber()
 		}
 	case len(raw) == 0 || (raw[0] != '-' && (raw[0] < '0' || raw[0] > '9')):
-		return ErrAmount
+		return errNoNumber()
 	}
 	*a = amount(text)
 	return nil
+}
+
+func errNoNumber() error {
+	return web.WithDetail(ErrAmount, "an amount must be a number, or a string that holds one")
 }
 
 // money reads the amount exactly. Nothing, less than nothing and fractions the currency lacks are refused.

@@ -188,7 +188,9 @@ func (h *Handler) sendCancel(ctx context.Context, permit *pgclient.Permit, wish 
 		PaymentKey: request.PaymentKey, Reason: request.Reason, Refundable: request.Refundable, RefundAccount: wish.account,
 		IdempotencyKey: request.IdempotencyKey(),
 	}
-	if !request.AllLeft {
+	// All that is left is canceled without naming an amount, which every method of payment allows. While a cancel in
+	// progress reserves a part, what the caller may have is not all that the gateway would give.
+	if request.Amount != request.Refundable {
 		ask.Amount = &request.Amount
 	}
 	result := h.gateway.Cancel(call, permit, ask)

@@ -326,3 +326,25 @@ func TestCancel_InProgressIsNotDone(t *testing.T) {
 	s.wantBooks(key, ledger.StatusCanceled, ledger.OrderCanceled)
 	s.cancel(key, "c1", whole()).wants(t, http.StatusOK, "done")
 }
+
+// TestCancel_WholeLeavesWhatIsInProgressAlone: the rest beside a cancel in progress is named by its amount.
+func TestCancel_WholeLeavesWhatIsInProgressAlone(t *testing.T) {
+	t.Parallel()
+	s := open(t, shopOptions{paths: quickPaths()})
+	orderID := "order-async"
+	s.call("POST", "/v1/orders", map[string]any{"order_id": orderID, "amount": "100.50", "currency": "USD"}, keyHeader, "usd").
+		wants(t, http.StatusCreated, "pending")
+	key := s.sim.Authenticate(tosssim.Checkout{OrderID: orderID, Amount: 10050, Currency: "USD", Method: tosssim.ForeignEasyPay})
+	s.confirm(key, orderID, "100.50").wants(t, http.StatusOK, "done")
+	s.cancel(key, "c1", part("40.00")).wants(t, http.StatusAccepted, "in_progress")
+	s.cancel(key, "c2", whole()).wants(t, http.StatusAccepted, "unknown") // the gateway does one at a time
+	var asked []string
+	for _, c := range s.sim.Calls() {
+		if c.Op == tosssim.Cancel {
+			asked = append(asked, string(c.Body))
+		}
+	}
+	if len(asked) != 2 || !strings.Contains(asked[1], `"cancelAmount":60.50`) {
+		t.Errorf("got %s, want the second to name 60.50", asked)
+	}
+}
