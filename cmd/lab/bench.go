@@ -93,7 +93,7 @@ func (b *bench) close() error {
 	if b.Stage == nil {
 		return nil
 	}
-	return b.Stage.Close()
+	return b.Close()
 }
 
 func (b *bench) tester(i int) string { return fmt.Sprintf("tester-%02d", i%testersN) }

@@ -33,13 +33,8 @@ func redeliveryBurst(ctx context.Context, l *lab) (r result, err error) {
 	r.columns = []string{
 		"", "they, 100 a minute", fmt.Sprintf("we, %d a minute", l.small), "they, 300 a minute", fmt.Sprintf("we, %d a minute", l.large),
 	}
-	theirs := [][2]string{
-		{"200 over 30s", "200 over 30s"}, {"150", ""}, {"149 × 200, 51 × 429", "200 × 200"}, {"51 in 9 ms", ""},
-		{"3", "5"}, {"max 445 ms", "max 658 ms"}, {"51 applied, 1–3 minutes late", ""},
-		{"", "200 duplicates"}, {"", "p50 17 ms, max 38 ms"}, {"holds", "holds"}, {"as before", "as before"},
-	}
-	for i, line := range burstLines() {
-		r.row(line.name, theirs[i][0], line.of(small), theirs[i][1], line.of(large))
+	for _, line := range burstLines() {
+		r.row(line.name, line.small, line.of(small), line.large, line.of(large))
 	}
 	small.claims(&r, l.options)
 	large.claims(&r, l.options)
@@ -138,10 +133,11 @@ func (s burst) claims(r *result, o options) {
 
 func abs(n int) int { return max(n, -n) }
 
-// burstLine is one figure of a burst.
+// burstLine is one figure of a burst, and what they had for it with either limit.
 type burstLine struct {
-	name string
-	of   func(burst) string
+	name         string
+	small, large string
+	of           func(burst) string
 }
 
 func burstLines() []burstLine {
@@ -155,28 +151,28 @@ func burstLines() []burstLine {
 		return times
 	}
 	return []burstLine{
-		{"notices", func(s burst) string { return fmt.Sprintf("%d over %s", len(s.first.sent), s.first.over()) }},
-		{"admitted, predicted", func(s burst) string { return fmt.Sprint(s.predicted) }},
-		{"answers", func(s burst) string { return s.first.answers() }},
-		{"time of a refusal", func(s burst) string {
+		{"notices", "200 over 30s", "200 over 30s", func(s burst) string { return fmt.Sprintf("%d over %s", len(s.first.sent), s.first.over()) }},
+		{"admitted, predicted", "150", "", func(s burst) string { return fmt.Sprint(s.predicted) }},
+		{"answers", "149 × 200, 51 × 429", "200 × 200", func(s burst) string { return s.first.answers() }},
+		{"time of a refusal", "51 in 9 ms", "", func(s burst) string {
 			if len(limited(s)) == 0 {
 				return "none"
 			}
 			return spreadOf(limited(s)).String()
 		}},
-		{"under way at once", func(s burst) string { return fmt.Sprint(s.first.overlap) }},
-		{"time of what was applied", func(s burst) string { return spreadOf(s.first.whole(row.applied)).String() }},
-		{"refused notices once more", func(s burst) string {
+		{"under way at once", "3", "5", func(s burst) string { return fmt.Sprint(s.first.overlap) }},
+		{"time of what was applied", "max 445 ms", "max 658 ms", func(s burst) string { return spreadOf(s.first.whole(row.applied)).String() }},
+		{"refused notices once more", "51 applied, 1–3 minutes late", "", func(s burst) string {
 			if s.again.wanted == 0 {
 				return "none"
 			}
 			return fmt.Sprintf("%d applied", s.again.outcomes(row.applied))
 		}},
-		{"the whole burst again", func(s burst) string {
+		{"the whole burst again", "", "200 duplicates", func(s burst) string {
 			return fmt.Sprintf("%d duplicates, %d questions", s.twice.outcomes(duplicate), s.twice.asked)
 		}},
-		{"their time", func(s burst) string { return spreadOf(s.twice.whole(duplicate)).String() }},
-		{"identity in orders", func(s burst) string { return s.end.identity() }},
-		{"testers' credits at the end", func(s burst) string { return s.end.creditsText() }},
+		{"their time", "", "p50 17 ms, max 38 ms", func(s burst) string { return spreadOf(s.twice.whole(duplicate)).String() }},
+		{"identity in orders", "holds", "holds", func(s burst) string { return s.end.identity() }},
+		{"testers' credits at the end", "as before", "as before", func(s burst) string { return s.end.creditsText() }},
 	}
 }

@@ -93,7 +93,9 @@ var errRefuted = errors.New("the run does not bear out every claim")
 
 // perform runs one experiment and reports it, unless its figures contradict each other.
 func (l *lab) perform(ctx context.Context, e experiment) error {
-	fmt.Fprintf(l.out, "%s: %s\n", e.name, e.title)
+	if _, err := fmt.Fprintf(l.out, "%s: %s\n", e.name, e.title); err != nil {
+		return fmt.Errorf("announce the experiment: %w", err)
+	}
 	began := time.Now()
 	found, err := e.run(ctx, l)
 	if err != nil {

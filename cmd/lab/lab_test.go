@@ -30,10 +30,10 @@ func TestPerform_Smoke(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out bytes.Buffer
-		l := &lab{
-			options: o, out: &out, log: slog.New(slog.DiscardHandler), command: "lab run -smoke " + name,
-			fresh: func(context.Context, string) (string, error) { return postgrestest.NewURL(t), nil },
+		fresh := func(context.Context, string) (string, error) {
+			return postgrestest.NewURL(t), nil //nolint:contextcheck // its life is the test's
 		}
+		l := &lab{options: o, out: &out, log: slog.New(slog.DiscardHandler), command: "lab run -smoke " + name, fresh: fresh}
 		if err := l.perform(t.Context(), chosen[0]); err != nil {
 			t.Fatalf("%v\n%s", err, &out)
 		}

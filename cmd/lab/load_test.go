@@ -84,12 +84,3 @@ func TestComeAgain_KeepsEachNoticesOwnWait(t *testing.T) {
 		t.Errorf("times (-want +got):\n%s", diff)
 	}
 }
-
-// TestSilenceLines_EachHasTheirFigure: the table sets theirs and ours side by side, so none may be missing.
-func TestSilenceLines_EachHasTheirFigure(t *testing.T) {
-	t.Parallel()
-	lines := len(silenceLines())
-	if silence, slowness := len(theirSilence()), len(theirSlowness()); silence != lines || slowness != lines {
-		t.Errorf("got %d and %d figures of theirs for %d lines", silence, slowness, lines)
-	}
-}

@@ -45,14 +45,20 @@ func run(ctx context.Context, args []string, out, diagnostics io.Writer) error {
 	}
 	switch args[0] {
 	case "list":
-		for _, e := range experiments() {
-			fmt.Fprintf(out, "%-12s %s\n", e.name, e.title)
-		}
-		return nil
+		return list(out)
 	case "run":
 		return runNamed(ctx, args[1:], out, diagnostics)
 	}
 	return errUsage
+}
+
+func list(out io.Writer) error {
+	for _, e := range experiments() {
+		if _, err := fmt.Fprintf(out, "%-12s %s\n", e.name, e.title); err != nil {
+			return fmt.Errorf("list the experiments: %w", err)
+		}
+	}
+	return nil
 }
 
 func runNamed(ctx context.Context, args []string, out, diagnostics io.Writer) (err error) {
@@ -76,7 +82,7 @@ func runNamed(ctx context.Context, args []string, out, diagnostics io.Writer) (e
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, database.Stop()) }()
+	defer func() { err = errors.Join(err, database.Stop()) }() //nolint:contextcheck // it stops also when the context has ended
 	l := &lab{options: o, fresh: database.Fresh, out: out, log: log, command: "lab run " + strings.Join(args, " ")}
 	var failures []error
 	for _, e := range chosen {

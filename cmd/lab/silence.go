@@ -12,13 +12,12 @@ import (
 
 // silence is one run against a gateway that gives no answer in time, and what followed when it was back.
 type silence struct {
-	name       string
-	first      phase // no answer in time
-	again      phase // the gateway is back: all that were refused, once
-	twice      phase // all, once more
-	after      books // of the first
-	end        books
-	goroutines int // when all is over
+	name  string
+	first phase // no answer in time
+	again phase // the gateway is back: all that were refused, once
+	twice phase // all, once more
+	after books // of the first
+	end   books
 }
 
 // neverOpen holds the query breaker closed, so that every notice reaches the gateway as it did theirs.
@@ -28,16 +27,17 @@ func neverOpen() pgclient.Breakers {
 }
 
 func silentGateway(ctx context.Context, l *lab) (result, error) {
-	return l.silences(ctx, "silent", tosssim.Hang, 0, theirSilence())
+	return l.silences(ctx, "silent", tosssim.Hang, 0, func(line silenceLine) string { return line.silent })
 }
 
 func slowGateway(ctx context.Context, l *lab) (result, error) {
-	return l.silences(ctx, "slow", tosssim.Delay, l.slow, theirSlowness())
+	return l.silences(ctx, "slow", tosssim.Delay, l.slow, func(line silenceLine) string { return line.slow })
 }
 
 // silences runs twice: like for like, and as the service ships.
-func (l *lab) silences(ctx context.Context, name string, kind tosssim.Kind, delay time.Duration, theirs []string) (result, error) {
-	var r result
+func (l *lab) silences(
+	ctx context.Context, name string, kind tosssim.Kind, delay time.Duration, theirs func(silenceLine) string,
+) (r result, err error) {
 	held, err := l.silence(ctx, name+"_held", kind, delay, neverOpen())
 	if err != nil {
 		return r, err
@@ -47,8 +47,8 @@ func (l *lab) silences(ctx context.Context, name string, kind tosssim.Kind, dela
 		return r, err
 	}
 	r.columns = []string{"", "they", "we, breaker held closed", "we, as shipped"}
-	for i, line := range silenceLines() {
-		r.row(line.name, theirs[i], line.of(held), line.of(shipped))
+	for _, line := range silenceLines() {
+		r.row(line.name, theirs(line), line.of(held), line.of(shipped))
 	}
 	held.claims(&r, l.options)
 	shipped.claims(&r, l.options)
@@ -56,7 +56,10 @@ func (l *lab) silences(ctx context.Context, name string, kind tosssim.Kind, dela
 	return r, nil
 }
 
-func (l *lab) silence(ctx context.Context, name string, kind tosssim.Kind, delay time.Duration, breakers pgclient.Breakers) (s silence, err error) {
+// silence cancels payments while the gateway answers too late or never, and lets it come back.
+func (l *lab) silence(
+	ctx context.Context, name string, kind tosssim.Kind, delay time.Duration, breakers pgclient.Breakers,
+) (s silence, err error) {
 	s.name = name
 	service := quiet(l.budget)
 	service.Breakers = breakers

@@ -5,65 +5,74 @@ import (
 	"time"
 )
 
-// silenceLine is one figure of a run against a silent gateway.
+// silenceLine is one figure of a run against a gateway that gives no answer in time, and what they had for it with a
+// client of 3 s: in front of a silent gateway, and of one that takes 8 s.
 type silenceLine struct {
-	name string
-	of   func(silence) string
+	name         string
+	silent, slow string
+	of           func(silence) string
 }
 
-// silenceLines are the figures that are compared, in the order of the table. What they had for each is in
-// theirSilence and theirSlowness.
+// silenceLines are the figures that are compared, in the order of the table.
 func silenceLines() []silenceLine {
+	return append(silentLines(), returnedLines()...)
+}
+
+// silentLines are about the time without an answer.
+func silentLines() []silenceLine {
 	return []silenceLine{
-		{"notices", func(s silence) string { return fmt.Sprintf("%d over %s", len(s.first.sent), s.first.over()) }},
-		{"answers", func(s silence) string { return s.first.answers() }},
-		{"time of those that asked", func(s silence) string { return spreadOf(s.first.whole(row.questioned)).between() }},
-		{"refused by our breaker, unasked", func(s silence) string {
+		{"notices", "100 over 1m0s", "100 over 1m0s", func(s silence) string {
+			return fmt.Sprintf("%d over %s", len(s.first.sent), s.first.over())
+		}},
+		{"answers", "100 × 502", "100 × 502", func(s silence) string { return s.first.answers() }},
+		{"time of those that asked", "3.02–3.11 s", "", func(s silence) string {
+			return spreadOf(s.first.whole(row.questioned)).between()
+		}},
+		{"refused by our breaker, unasked", "no breaker", "no breaker", func(s silence) string {
 			unasked := s.first.whole(row.unsent)
 			if len(unasked) == 0 {
 				return "0"
 			}
 			return fmt.Sprintf("%d, %s", len(unasked), spreadOf(unasked))
 		}},
-		{"past 10 s", func(s silence) string { return fmt.Sprint(s.first.overBudget()) }},
-		{"under way at once", func(s silence) string {
+		{"past 10 s", "0", "0", func(s silence) string { return fmt.Sprint(s.first.overBudget()) }},
+		{"under way at once", "5", "", func(s silence) string {
 			return fmt.Sprintf("%d (rate × time: %.1f)", s.first.overlap, s.first.littles())
 		}},
-		{"database connections per waiting notice", func(s silence) string { return fmt.Sprintf("%.2f", s.first.connectionsPerNotice()) }},
-		{"longest transaction seen", func(s silence) string { return short(s.first.oldestTransaction()) }},
-		{"goroutines in the handler: most, after", func(s silence) string {
+		{"database connections per waiting notice", "0", "", func(s silence) string {
+			return fmt.Sprintf("%.2f", s.first.connectionsPerNotice())
+		}},
+		{"longest transaction seen", "", "", func(s silence) string { return short(s.first.oldestTransaction()) }},
+		{"goroutines in the handler: most, after", "", "", func(s silence) string {
 			return fmt.Sprintf("%d, %d", s.first.handlersMost(), s.first.left)
 		}},
-		{"questions the gateway held after we gave up", func(s silence) string {
+		{
+			"goroutines of the process, gateway included: before, most, at the end", "threads 36 → 53, and staying (15 s client)", "",
+			func(s silence) string {
+				last := s.twice.samples[len(s.twice.samples)-1]
+				return fmt.Sprintf("%d, %d, %d", s.first.samples[0].goroutines, s.first.goroutinesMost(), last.goroutines)
+			},
+		},
+		{"questions the gateway held after we gave up", "each, for nearly 4 minutes", "", func(s silence) string {
 			return fmt.Sprintf("%d of %d", s.first.held, s.first.asked)
 		}},
-		{"applied", func(s silence) string { return fmt.Sprint(s.first.outcomes(row.applied)) }},
-		{"identity in orders", func(s silence) string { return s.after.identity() }},
-		{"gateway back, refused notices once more", func(s silence) string {
+		{"applied", "0", "0", func(s silence) string { return fmt.Sprint(s.first.outcomes(row.applied)) }},
+		{"identity in orders", "holds", "holds", func(s silence) string { return s.after.identity() }},
+	}
+}
+
+// returnedLines are about the time after the gateway is back.
+func returnedLines() []silenceLine {
+	return []silenceLine{
+		{"gateway back, refused notices once more", "100 applied", "100 applied", func(s silence) string {
 			return fmt.Sprintf("%s: %d applied", s.again.answers(), s.again.outcomes(row.applied))
 		}},
-		{"the same again", func(s silence) string {
+		{"the same again", "100 duplicates, one refund each", "100 duplicates, one refund each", func(s silence) string {
 			return fmt.Sprintf("%d duplicates, %d questions", s.twice.outcomes(duplicate), s.twice.asked)
 		}},
-		{"their time", func(s silence) string { return spreadOf(s.twice.whole(duplicate)).String() }},
-		{"identity at the end", func(s silence) string { return s.end.identity() }},
-		{"testers' credits at the end", func(s silence) string { return s.end.creditsText() }},
-	}
-}
-
-// theirSilence is what they measured with a client of 3 s in front of a silent gateway.
-func theirSilence() []string {
-	return []string{
-		"100 over 1m0s", "100 × 502", "3.02–3.11 s", "no breaker", "0", "5", "0", "", "threads stay at their peak (15 s client)",
-		"each, for nearly 4 minutes", "0", "holds", "100 applied", "100 duplicates, one refund each", "", "holds", "as before",
-	}
-}
-
-// theirSlowness is what they measured with a client of 3 s in front of a gateway that takes 8 s.
-func theirSlowness() []string {
-	return []string{
-		"100 over 1m0s", "100 × 502", "about 3 s", "no breaker", "0", "", "0", "", "", "", "0", "holds", "100 applied",
-		"100 duplicates, one refund each", "", "holds", "as before",
+		{"their time", "", "", func(s silence) string { return spreadOf(s.twice.whole(duplicate)).String() }},
+		{"identity at the end", "holds", "holds", func(s silence) string { return s.end.identity() }},
+		{"testers' credits at the end", "as before", "as before", func(s silence) string { return s.end.creditsText() }},
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	secretKey = "test_sk_simulator"
+	secretKey = "test_sk_simulator" //nolint:gosec // opens nothing but the simulator
 	// APISecret is the key of the merchant's own servers.
 	APISecret = "key-for-the-merchants-own-servers"
 )
@@ -79,7 +79,7 @@ func Set(ctx context.Context, cfg Config) (_ *Stage, err error) {
 	s := &Stage{}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, s.Close()) //nolint:contextcheck // what was begun is undone also when the context has ended
+			err = errors.Join(err, s.Close())
 		}
 	}()
 	if err := s.startGateway(ctx, cfg); err != nil {
@@ -152,7 +152,7 @@ func FreeNear(ctx context.Context, address string) string {
 	if err != nil {
 		return "127.0.0.1:0"
 	}
-	listener.Close()
+	_ = listener.Close() // it was only tried
 	return address
 }
 
@@ -163,7 +163,7 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 		return nil, fmt.Errorf("listen on %s: %w", address, err)
 	}
 	if at, ok := listener.Addr().(*net.TCPAddr); !ok || !at.IP.IsLoopback() {
-		listener.Close()
+		_ = listener.Close() // nobody was served
 		return nil, fmt.Errorf("%s is not a loopback address", address)
 	}
 	return listener, nil
