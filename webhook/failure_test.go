@@ -159,8 +159,7 @@ func (c *cut) Write(p []byte) (int, error) {
 		case "lose the answer":
 			c.lost = true
 		case "lose the commit":
-			c.Conn.Close()
-			return len(p), nil
+			return len(p), c.Close()
 		}
 	}
 	return c.Conn.Write(p)
@@ -170,8 +169,7 @@ func (c *cut) Write(p []byte) (int, error) {
 func (c *cut) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if c.lost {
-		c.Conn.Close()
-		return 0, io.ErrUnexpectedEOF
+		return 0, errors.Join(io.ErrUnexpectedEOF, c.Close())
 	}
 	return n, err
 }
@@ -306,5 +304,42 @@ func TestReap(t *testing.T) {
 	s.send(t, notice).want(t, 200, webhook.OutcomeAppliedFull)
 	if got := s.work(t); len(got) != 0 {
 		t.Errorf("got work %v, want none", got)
+	}
+}
+
+// TestReceive_AllOrNothing: whichever row of a cancel cannot be written, none is; and when it can be, all are.
+func TestReceive_AllOrNothing(t *testing.T) {
+	t.Parallel()
+	s := open(t, options{})
+	if _, err := s.db.Exec(t.Context(), `
+		CREATE FUNCTION break_off() RETURNS trigger LANGUAGE plpgsql AS $$
+		BEGIN RAISE EXCEPTION 'broken off' USING ERRCODE = 'admin_shutdown'; END $$`); err != nil {
+		t.Fatal(err)
+	}
+	const counts = `SELECT format('%s %s %s %s %s', (SELECT count(*) FROM cancels), (SELECT count(*) FROM journal_entries),
+		(SELECT count(*) FROM events), (SELECT count(*) FROM river.river_job), (SELECT sum(revoked) FROM credit_accounts))`
+	for i, at := range []string{
+		"UPDATE ON payments", "UPDATE ON orders", "INSERT ON cancels", "INSERT ON journal_transactions", "INSERT ON journal_entries",
+		"UPDATE ON credit_accounts", "INSERT ON events", "INSERT ON river.river_job",
+	} {
+		key := s.paid(t, fmt.Sprintf("order-%04d", i), 50_000)
+		_, body := s.cancel(t, key, 0)
+		before := one[string](t, s.db, counts)
+		if _, err := s.db.Exec(t.Context(), `CREATE TRIGGER broken BEFORE `+at+` FOR EACH STATEMENT EXECUTE FUNCTION break_off()`); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.send(t, body); got.status != 503 || got.outcome != "db_failed" {
+			t.Errorf("%s: got %d %s, want 503", at, got.status, got.body)
+		}
+		if got := one[string](t, s.db, counts); got != before {
+			t.Errorf("%s: got %s, want nothing written: %s", at, got, before)
+		}
+		s.wantBooks(t, key, ledger.StatusDone, 0, 0)
+		_, table, _ := strings.Cut(at, " ON ")
+		if _, err := s.db.Exec(t.Context(), `DROP TRIGGER broken ON `+table); err != nil {
+			t.Fatal(err)
+		}
+		s.send(t, body).want(t, 200, webhook.OutcomeAppliedFull)
+		s.wantBooks(t, key, ledger.StatusCanceled, 50_000, 1)
 	}
 }

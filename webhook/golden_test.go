@@ -25,57 +25,57 @@ func standings() []standing {
 }
 
 // prepare brings a payment of 10,000 won there, and at the gateway to what goes with it.
-func (s *shop) prepare(t testing.TB, orderID string, to standing) (paymentKey string) {
-	t.Helper()
+func (s *shop) prepare(tb testing.TB, orderID string, to standing) (paymentKey string) {
+	tb.Helper()
 	switch to {
 	case "never seen":
 		key := s.sim.Authenticate(tosssim.Checkout{OrderID: orderID, Amount: 10_000})
-		s.approve(t, key)
+		s.approve(tb, key)
 		return key
 	case "ready", "confirming", "unknown", "failed":
-		key := s.order(t, orderID, 10_000, tosssim.Card)
-		intended := s.intend(t, orderID, key, 10_000)
+		key := s.order(tb, orderID, 10_000, tosssim.Card)
+		intended := s.intend(tb, orderID, key, 10_000)
 		evidence := map[standing]ledger.Evidence{
 			"ready": ledger.EvidenceUnprocessed, "unknown": ledger.EvidenceLost, "failed": ledger.EvidenceRefused,
 		}[to]
 		if evidence != "" {
-			s.record(t, ledger.Observation{
+			s.record(tb, ledger.Observation{
 				PaymentKey: key, OrderID: orderID, Channel: ledger.ChannelConfirm, Evidence: evidence,
 				AskedAt: s.clock.Now(), SeenAt: s.clock.Now(), Attempt: intended.Payment.Attempt,
 			})
 		}
 		return key
 	case "waiting":
-		return s.paidBy(t, orderID, 10_000, tosssim.VirtualAccount)
+		return s.paidBy(tb, orderID, 10_000, tosssim.VirtualAccount)
 	case "partially_canceled":
-		key := s.paid(t, orderID, 10_000)
-		s.cancel(t, key, 3_000)
-		s.learn(t, key, ledger.ChannelSweep)
+		key := s.paid(tb, orderID, 10_000)
+		s.cancel(tb, key, 3_000)
+		s.learn(tb, key, ledger.ChannelSweep)
 		return key
 	case "canceled":
-		key := s.paid(t, orderID, 10_000)
-		s.cancel(t, key, 0)
-		s.learn(t, key, ledger.ChannelSweep)
+		key := s.paid(tb, orderID, 10_000)
+		s.cancel(tb, key, 0)
+		s.learn(tb, key, ledger.ChannelSweep)
 		return key
 	}
-	return s.paid(t, orderID, 10_000)
+	return s.paid(tb, orderID, 10_000)
 }
 
-func (s *shop) approve(t testing.TB, paymentKey string) {
-	t.Helper()
+func (s *shop) approve(tb testing.TB, paymentKey string) {
+	tb.Helper()
 	if err := s.sim.Approve(paymentKey); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 
-func (s *shop) record(t testing.TB, o ledger.Observation) {
-	t.Helper()
-	err := postgres.InTx(t.Context(), s.db, func(tx pgx.Tx) error {
-		_, err := s.books.Record(t.Context(), tx, o)
+func (s *shop) record(tb testing.TB, o ledger.Observation) {
+	tb.Helper()
+	err := postgres.InTx(tb.Context(), s.db, func(tx pgx.Tx) error {
+		_, err := s.books.Record(tb.Context(), tx, o)
 		return err
 	})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 
@@ -99,11 +99,11 @@ func TestReceive_Decisions(t *testing.T) {
 }
 
 // decide sends one notice and describes what came of it.
-func (s *shop) decide(t testing.TB, key, orderID string, books standing, notice, gateway string) string {
-	t.Helper()
+func (s *shop) decide(tb testing.TB, key, orderID string, books standing, notice, gateway string) string {
+	tb.Helper()
 	named := `null`
 	if gateway == "agrees" {
-		s.cancelSomehow(t, key, books)
+		s.cancelSomehow(tb, key, books)
 	}
 	if notice == "CANCELED named" {
 		named = `[{"transactionKey":"tx_made_up"}]`
@@ -119,18 +119,18 @@ func (s *shop) decide(t testing.TB, key, orderID string, books standing, notice,
 	if word == "WAITING" {
 		word = "WAITING_FOR_DEPOSIT"
 	}
-	got := s.send(t, fmt.Appendf(nil, `{"eventType":"PAYMENT_STATUS_CHANGED","data":{"paymentKey":%q,"orderId":%q,"status":%q,"cancels":%s}}`,
+	got := s.send(tb, fmt.Appendf(nil, `{"eventType":"PAYMENT_STATUS_CHANGED","data":{"paymentKey":%q,"orderId":%q,"status":%q,"cancels":%s}}`,
 		key, orderID, word, named))
 	after := "never seen"
 	if books != "never seen" {
-		p := s.payment(t, key)
+		p := s.payment(tb, key)
 		after = fmt.Sprintf("%s %d/%d", p.Status, p.Canceled().Minor, p.Captured().Minor)
 	}
-	reason := one[string](t, s.db, `SELECT reason FROM deliveries ORDER BY delivery_id DESC LIMIT 1`)
+	reason := one[string](tb, s.db, `SELECT reason FROM deliveries ORDER BY delivery_id DESC LIMIT 1`)
 	if gateway == "silent" && reason == "breaker_open" {
 		reason = "server_error" // whether the breaker is open by now is not what is shown here
 	}
-	work := text(t, s.db, `
+	work := text(tb, s.db, `
 		SELECT format('%s%s', kind, CASE WHEN due_at <= $2 THEN ' due' ELSE '' END)
 		FROM work WHERE payment_key = $1 AND closed_at IS NULL ORDER BY kind`, key, s.clock.Now())
 	line := fmt.Sprintf("%-19s %-17s %-8s | %3d %-18s %-13s | %s  %s", books, notice, gateway, got.status, got.outcome, reason, after, strings.Join(work, ", "))
@@ -138,30 +138,30 @@ func (s *shop) decide(t testing.TB, key, orderID string, books standing, notice,
 }
 
 // cancelSomehow makes the gateway have canceled the payment, whatever it was before.
-func (s *shop) cancelSomehow(t testing.TB, key string, books standing) {
-	t.Helper()
+func (s *shop) cancelSomehow(tb testing.TB, key string, books standing) {
+	tb.Helper()
 	switch books {
 	case "ready", "confirming", "unknown", "failed":
-		s.approve(t, key)
+		s.approve(tb, key)
 	case "canceled":
 		return
 	case "never seen", "waiting", "done", "partially_canceled":
 	}
-	s.cancel(t, key, 0)
+	s.cancel(tb, key, 0)
 }
 
-func golden(t testing.TB, path, got string) {
-	t.Helper()
+func golden(tb testing.TB, path, got string) {
+	tb.Helper()
 	if *update {
 		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
 	want, err := os.ReadFile(path)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s differs (-want +got); run with -update after a look at it:\n%s", path, diff)
+		tb.Errorf("%s differs (-want +got); run with -update after a look at it:\n%s", path, diff)
 	}
 }

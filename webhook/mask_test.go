@@ -42,7 +42,9 @@ func TestReceive_MarksNeverStay(t *testing.T) {
 	}
 	say(notice(marked(key, "DONE"), nil))
 	for _, fault := range []tosssim.Fault{
-		{Kind: tosssim.Hang}, {Kind: tosssim.Reset}, {Kind: tosssim.Refuse, Body: "UNAUTHORIZED_KEY"},
+		{Kind: tosssim.Hang},
+		{Kind: tosssim.Reset},
+		{Kind: tosssim.Refuse, Body: "UNAUTHORIZED_KEY"},
 		{Kind: tosssim.Body, Body: `{"code":"X","message":"MARK_message"}`, Code: 500},
 		{Kind: tosssim.Stale, Payment: encoded(t, marked(key, "MARK_status"))},
 		{Kind: tosssim.Stale, Payment: encoded(t, marked("pk_MARK", "CANCELED"))},

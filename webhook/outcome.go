@@ -25,7 +25,7 @@ const (
 )
 
 // received is what a stored delivery is until it has an outcome.
-const received Outcome = "received"
+const received = "received"
 
 // Outcomes lists every outcome.
 func Outcomes() []Outcome {

@@ -49,19 +49,11 @@ func notice(data any, changes fields) fields {
 	return n
 }
 
-func encoded(t testing.TB, v any) []byte {
-	t.Helper()
+func encoded(tb testing.TB, v any) []byte {
+	tb.Helper()
 	body, err := json.Marshal(v)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return body
-}
-
-// shows makes the gateway show this object from now on.
-func (s *shop) shows(t testing.TB, object fields) {
-	t.Helper()
-	if err := s.sim.PutPayment(encoded(t, object)); err != nil {
-		t.Fatal(err)
-	}
 }

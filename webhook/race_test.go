@@ -14,17 +14,17 @@ import (
 )
 
 // together posts all bodies at once and returns the answers in their order.
-func (s *shop) together(t testing.TB, headers func(i int) map[string]string, bodies ...[]byte) []answer {
-	t.Helper()
+func (s *shop) together(tb testing.TB, headers func(i int) map[string]string, bodies ...[]byte) []answer {
+	tb.Helper()
 	answers, errs := make([]answer, len(bodies)), make([]error, len(bodies))
 	var all sync.WaitGroup
 	for i, body := range bodies {
-		all.Go(func() { answers[i], errs[i] = s.post(t.Context(), bytes.NewReader(body), headers(i)) })
+		all.Go(func() { answers[i], errs[i] = s.post(tb.Context(), bytes.NewReader(body), headers(i)) })
 	}
 	all.Wait()
 	for _, err := range errs {
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
 	return answers
@@ -75,25 +75,24 @@ func TestReceive_CopiesAtOnce(t *testing.T) {
 // TestReceive_PartsAtOnce: two partial cancels whose notices meet, in parallel and in either order, end in the same books.
 func TestReceive_PartsAtOnce(t *testing.T) {
 	t.Parallel()
-	for name, deliver := range map[string]func(t *testing.T, s *shop, first, second []byte) []answer{
-		"parallel": func(t *testing.T, s *shop, first, second []byte) []answer {
-			s.sim.Fail(tosssim.Fault{Op: tosssim.Get, Kind: tosssim.Delay, Delay: 100 * time.Millisecond, N: 2})
-			return s.together(t, noHeaders, first, second)
-		},
-		"in order": func(t *testing.T, s *shop, first, second []byte) []answer {
-			return []answer{s.send(t, first), s.send(t, second)}
-		},
-		"reversed": func(t *testing.T, s *shop, first, second []byte) []answer {
-			return []answer{s.send(t, second), s.send(t, first)}
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
+	for _, order := range []string{"parallel", "in order", "reversed"} {
+		t.Run(order, func(t *testing.T) {
 			t.Parallel()
 			s := open(t, options{})
 			key := s.paid(t, "order-0001", 10_000)
 			_, first := s.cancel(t, key, 6_000)
 			_, second := s.cancel(t, key, 4_000)
-			for _, got := range deliver(t, s, first, second) {
+			var answers []answer
+			switch order {
+			case "parallel":
+				s.sim.Fail(tosssim.Fault{Op: tosssim.Get, Kind: tosssim.Delay, Delay: 100 * time.Millisecond, N: 2})
+				answers = s.together(t, noHeaders, first, second)
+			case "in order":
+				answers = []answer{s.send(t, first), s.send(t, second)}
+			case "reversed":
+				answers = []answer{s.send(t, second), s.send(t, first)}
+			}
+			for _, got := range answers {
 				if got.status != 200 {
 					t.Errorf("got %d %s, want 200", got.status, got.body)
 				}
