@@ -48,10 +48,14 @@ func TestWorkOut_Journal(t *testing.T) {
 			"cancel c1: refunds from gateway_receivable 7000 KRW",
 		}, OrderPartiallyCanceled},
 		{"a void moves nothing", bought(StatusWaitingForDeposit), "", shown(EvidenceVoided), nil, OrderCanceled},
-		{"a fallen deposit takes everything back", with(granted, func(p *Payment) { p.WaitingSeenAt = second(20) }), "",
-			with(shown(EvidenceWaiting), func(o *Observation) { o.VirtualAccount = true }), []string{
+		{
+			"a fallen deposit takes everything back", with(granted, func(p *Payment) { p.WaitingSeenAt = second(20) }), "",
+			with(shown(EvidenceWaiting), func(o *Observation) { o.VirtualAccount = true }),
+			[]string{
 				"deposit_reversal pk_1#1: sales from gateway_receivable 50000 KRW", "credit_revoke reversal:pk_1#1: customer_credits from credits_issued 7 CREDIT",
-			}, OrderPending},
+			},
+			OrderPending,
+		},
 		{"money for an order that another payment holds", bought(StatusFailed), "pk_0", shown(EvidenceCaptured), []string{
 			"capture pk_1#1: gateway_receivable from suspense 50000 KRW",
 		}, OrderPaid},

@@ -1,6 +1,7 @@
 package ledger_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -214,12 +215,14 @@ func TestIntend_LostRace(t *testing.T) {
 	ledgertest.RequireSound(t, b.pool)
 }
 
-// waitForALock returns once another session of the database waits for a lock.
+// waitForALock returns once another session of the database waits for a lock, and fails the test if none does.
 func waitForALock(t *testing.T, b *books) {
 	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+	defer stop()
 	for {
 		var waiting bool
-		err := b.pool.QueryRow(t.Context(), `
+		err := b.pool.QueryRow(ctx, `
 			SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')`).Scan(&waiting)
 		if err != nil {
 			t.Errorf("look for a waiting session: %v", err)

@@ -69,7 +69,7 @@ func (s *sale) cancelSome(amount int64, state CancelState, now time.Time) {
 }
 
 // ledgerUnderTest is what a story is told to: the pure core in memory, or the real thing on PostgreSQL.
-type ledgerUnderTest interface {
+type ledgerUnderTest interface { //nolint:interfacebloat // two whole ledgers stand behind it
 	createOrder(o Order)
 	intend(key, order string, amount Money, now time.Time) (attempt int, started bool)
 	// record records, or fails after everything but the commit.

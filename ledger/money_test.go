@@ -206,7 +206,13 @@ func TestShare_AgreesWithBigIntegers(t *testing.T) {
 func TestShare_OutsideItsRange(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ whole, part, of, want int64 }{
-		{7, 0, 50_000, 0}, {7, 50_000, 50_000, 7}, {7, 50_001, 50_000, 7}, {0, 1, 2, 0}, {7, 1, 0, 0}, {-7, 1, 2, 0}, {7, -1, 2, 0},
+		{7, 0, 50_000, 0},
+		{7, 50_000, 50_000, 7},
+		{7, 50_001, 50_000, 7},
+		{0, 1, 2, 0},
+		{7, 1, 0, 0},
+		{-7, 1, 2, 0},
+		{7, -1, 2, 0},
 		{math.MaxInt64, math.MaxInt64 - 1, math.MaxInt64, math.MaxInt64 - 1},
 	} {
 		if got := Share(c.whole, c.part, c.of); got != c.want {
@@ -226,7 +232,9 @@ func FuzzParseMoney(f *testing.F) {
 	}
 	form := regexp.MustCompile(`^-?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?$`)
 	f.Fuzz(func(t *testing.T, number string) {
-		for currency, unit := range map[Currency]int64{KRW: 1, USD: 100} {
+		for _, currency := range []Currency{KRW, USD} {
+			decimals, _ := currency.decimals()
+			unit := []int64{1, 10, 100}[decimals]
 			got, err := ParseMoney(number, currency)
 			if err != nil {
 				continue

@@ -145,7 +145,7 @@ func lock(ctx context.Context, tx pgx.Tx, paymentKey string) (paymentRow, error)
 	b.Queue(`SELECT p.payment_key FROM payments p WHERE p.payment_key = @payment_key FOR UPDATE`, args)
 	b.Queue(paymentColumns, args)
 	results := tx.SendBatch(ctx, b)
-	defer results.Close()
+	defer func() { _ = results.Close() }() // its error is that of the statements below
 	for range 2 {
 		if _, err := results.Exec(); err != nil {
 			return paymentRow{}, fmt.Errorf("lock: %w", err)

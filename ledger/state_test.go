@@ -106,11 +106,12 @@ func TestInvariantI6_DoubtEndsByEvidenceAlone(t *testing.T) {
 func TestTransitions_MoneyWins(t *testing.T) {
 	t.Parallel()
 	for _, s := range []Status{StatusReady, StatusConfirming, StatusUnknown, StatusFailed, StatusWaitingForDeposit} {
-		for e, want := range map[Event]Status{
-			EventCaptured: StatusDone, EventPartiallyCanceled: StatusPartiallyCanceled, EventFullyCanceled: StatusCanceled,
-		} {
-			if got := transitions[s][e]; got != to(want) {
-				t.Errorf("%s × %s: got %+v, want %s", s, e, got, want)
+		for _, c := range []struct {
+			seen Event
+			want Status
+		}{{EventCaptured, StatusDone}, {EventPartiallyCanceled, StatusPartiallyCanceled}, {EventFullyCanceled, StatusCanceled}} {
+			if got := transitions[s][c.seen]; got != to(c.want) {
+				t.Errorf("%s × %s: got %+v, want %s", s, c.seen, got, c.want)
 			}
 		}
 	}
