@@ -304,14 +304,14 @@ func TestEnums_AgreeWithTheSchema(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	for _, v := range reconcile.Verdicts() {
-		s.exec(`INSERT INTO audit_runs (scope, started_at, ended_at, as_of, verdict, statement) VALUES ('recent', now(), now(), now(), $1, '{}')`, v)
+		s.exec(`INSERT INTO audit_runs (scope, started_at, ended_at, as_of, verdict, statement) VALUES ('recent', now(), clock_timestamp(), statement_timestamp(), $1, '{}')`, v)
 	}
 	for _, scope := range reconcile.ScopeNames() {
 		s.exec(`INSERT INTO audit_runs (scope, day, started_at, ended_at, as_of, verdict, statement)
-			VALUES ($1::text, CASE WHEN $1::text = 'day' THEN current_date END, now(), now(), now(), 'error', '{}')`, scope)
+			SELECT $1::text, CASE WHEN $1::text = 'day' THEN current_date END, now(), clock_timestamp(), statement_timestamp(), 'error', '{}'`, scope)
 	}
 	for _, reason := range reconcile.Reasons() {
-		s.exec(`INSERT INTO list_runs (reason, window_from, window_to, started_at, result) VALUES ($1, now(), now(), now(), 'running')`, reason)
+		s.exec(`INSERT INTO list_runs (reason, window_from, window_to, started_at, result) VALUES ($1, now(), clock_timestamp(), statement_timestamp(), 'running')`, reason)
 	}
 }
 
@@ -329,7 +329,7 @@ func TestMetrics_AllFromZero(t *testing.T) {
 	s.intend("order-1", key, 1234)
 	s.clock.Advance(10 * time.Second)
 	s.must(s.Sweeper.Tend(t.Context()))
-	for name, want := range map[string]float64{
+	for name, want := range map[string]int{
 		"daesa_reconcile_unknown_payments": 1, "daesa_reconcile_unknown_oldest_age_seconds": 10,
 	} {
 		if got := s.metric(name, nil); got != want {

@@ -27,7 +27,10 @@ func (s *Sweeper) cancelOwed(ctx context.Context, i item) (Result, error) {
 		channel = ledger.ChannelLastChance
 	}
 	seen, err := s.cfg.Gateway.Recover(ctx, channel, i.PaymentKey)
-	if err != nil {
+	switch {
+	case notFound(err):
+		return s.noted(ctx, i, conclusion{result: ResultWaiting, answer: "the gateway knows no such payment"})
+	case err != nil:
 		return s.unanswered(ctx, i, err)
 	}
 	if i.Kind == ledger.WorkCancelListed {

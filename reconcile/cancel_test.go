@@ -314,19 +314,23 @@ func TestCancelRequest_Outcomes(t *testing.T) {
 		want  ledger.CancelRequestStatus
 	}{
 		{
-			"refused for good", tosssim.Fault{Kind: tosssim.Refuse, Body: "EXCEED_CANCEL_LIMIT"},
+			"refused for good",
+			tosssim.Fault{Kind: tosssim.Refuse, Body: "EXCEED_CANCEL_LIMIT"},
 			func(*shop, string) {}, ledger.CancelRequestRefused,
 		},
 		{
-			"an ambiguous answer that is bound, and nothing happened", tosssim.Fault{Kind: tosssim.Refuse, Body: "PROVIDER_ERROR"},
+			"an ambiguous answer that is bound, and nothing happened",
+			tosssim.Fault{Kind: tosssim.Refuse, Body: "PROVIDER_ERROR"},
 			func(*shop, string) {}, ledger.CancelRequestRefused,
 		},
 		{
-			"the balance has changed meanwhile", tosssim.Fault{Kind: tosssim.Reset},
+			"the balance has changed meanwhile",
+			tosssim.Fault{Kind: tosssim.Reset},
 			func(s *shop, key string) { s.canceled(key, 3_000) }, ledger.CancelRequestUnknown,
 		},
 		{
-			"done, and the answer that came was a server's error", tosssim.Fault{Kind: tosssim.DoThenStatus, Code: 500},
+			"done, and the answer that came was a server's error",
+			tosssim.Fault{Kind: tosssim.DoThenStatus, Code: 500},
 			func(*shop, string) {}, ledger.CancelRequestDone,
 		},
 	}

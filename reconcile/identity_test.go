@@ -57,7 +57,7 @@ func TestInvariantI7_LinesAddUp(t *testing.T) {
 	b := testBounds()
 	rapid.Check(t, func(t *rapid.T) {
 		tl := newTally(b)
-		gateway := map[ledger.Currency]Figure{}
+		gateway := make(map[ledger.Currency]Figure)
 		orders := map[string]bool{}
 		for n := range rapid.IntRange(0, 40).Draw(t, "facts") {
 			f := drawFact(t, n, b)
@@ -106,18 +106,19 @@ func TestJudge_EveryInjectedBreakIsFoundOnce(t *testing.T) {
 	t.Parallel()
 	b := testBounds()
 	settled := b.now.Add(-time.Hour)
-	damages := map[ledger.Kind]func(f *fact){
-		ledger.KindAmountDiffers:      func(f *fact) { f.B.Amount.Minor++ },
-		ledger.KindCurrencyDiffers:    func(f *fact) { f.B.Amount.Currency = ledger.JPY },
-		ledger.KindCancelMissingHere:  func(f *fact) { f.B = side{} },
-		ledger.KindCancelMissingThere: func(f *fact) { f.G = side{} },
-		ledger.KindHistoryChanged:     func(f *fact) { f.Missing = true },
+	type damage struct {
+		kind ledger.Kind
+		do   func(f *fact)
+	}
+	damages := []damage{
+		{ledger.KindAmountDiffers, func(f *fact) { f.B.Amount.Minor++ }},
+		{ledger.KindCurrencyDiffers, func(f *fact) { f.B.Amount.Currency = ledger.JPY }},
+		{ledger.KindCancelMissingHere, func(f *fact) { f.B = side{} }},
+		{ledger.KindCancelMissingThere, func(f *fact) { f.G = side{} }},
+		{ledger.KindHistoryChanged, func(f *fact) { f.Missing = true }},
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		kind := rapid.SampledFrom([]ledger.Kind{
-			ledger.KindAmountDiffers, ledger.KindCurrencyDiffers, ledger.KindCancelMissingHere,
-			ledger.KindCancelMissingThere, ledger.KindHistoryChanged,
-		}).Draw(t, "damage")
+		hurts := damages[rapid.IntRange(0, len(damages)-1).Draw(t, "damage")]
 		count := rapid.IntRange(1, 30).Draw(t, "cancels")
 		hurt := rapid.IntRange(0, count-1).Draw(t, "hurt")
 		tl := newTally(b)
@@ -128,14 +129,14 @@ func TestJudge_EveryInjectedBreakIsFoundOnce(t *testing.T) {
 				G: side{Present: true, Amount: amount, At: settled}, B: side{Present: true, Amount: amount, At: settled},
 			}
 			if n == hurt {
-				damages[kind](&f)
+				hurts.do(&f)
 			}
 			tl.add(f)
 		}
 		s := tl.statement(nil)
-		if s.Verdict != VerdictBreaks || len(s.findings) != 1 || s.findings[0].Kind != kind ||
+		if s.Verdict != VerdictBreaks || len(s.findings) != 1 || s.findings[0].Kind != hurts.kind ||
 			s.findings[0].TransactionKey != fmt.Sprint("tx-", hurt) {
-			t.Fatalf("got %s with %+v, want one %s about tx-%d", s.Verdict, s.findings, kind, hurt)
+			t.Fatalf("got %s with %+v, want one %s about tx-%d", s.Verdict, s.findings, hurts.kind, hurt)
 		}
 	})
 }

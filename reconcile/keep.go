@@ -34,6 +34,7 @@ func (m *Mirror) keep(ctx context.Context, run int64, page pgclient.Page) (fresh
 				return err
 			}
 			fresh = compareAgain(b, rows, known, now)
+			m.unheardOf(b, rows, known, now)
 			if err := m.lacking(ctx, tx, b, rows, now); err != nil {
 				return err
 			}
@@ -78,7 +79,8 @@ type mirrored struct {
 	Fresh          bool            `db:"fresh"`
 }
 
-// upsert writes the rows. A row that is known keeps its first reading; only that it was seen again is noted.
+// upsert writes the rows. A row that is known keeps its first reading; only that it was
+// seen again is noted, and whose it is by the configuration of now.
 func (m *Mirror) upsert(ctx context.Context, tx pgx.Tx, run int64, rows []pgclient.Transaction, now time.Time) (map[string]mirrored, error) {
 	c := m.columns(rows)
 	answer, err := tx.Query(ctx, `
@@ -90,7 +92,7 @@ func (m *Mirror) upsert(ctx context.Context, tx pgx.Tx, run int64, rows []pgclie
 			@currencies::text[], @amounts::bigint[], @negatives::boolean[], @ats::timestamptz[], @days::text[], @foreigns::boolean[])
 			AS r (transaction_key, payment_key, order_id, merchant_id, kind, word, currency, amount, negative, at, day, is_foreign)
 		ON CONFLICT (transaction_key) DO UPDATE
-		SET last_seen_at = excluded.last_seen_at, last_run = excluded.last_run, missing_since = NULL
+		SET last_seen_at = excluded.last_seen_at, last_run = excluded.last_run, missing_since = NULL, is_foreign = excluded.is_foreign
 		RETURNING g.transaction_key, g.payment_key, g.order_id, g.kind, g.word, g.currency, g.amount, g.first_run = g.last_run AS fresh`,
 		pgx.StrictNamedArgs{
 			"now": now, "run": run, "keys": c.keys, "payments": c.payments, "orders": c.orders, "merchants": c.merchants,
@@ -142,7 +144,9 @@ func compareAgain(b *pgx.Batch, rows []pgclient.Transaction, known map[string]mi
 			continue
 		}
 		first := ledger.Money{Minor: k.Amount, Currency: k.Currency}
-		sameKind := k.Kind == string(r.Kind) || k.Word == r.Word
+		// A list that writes a payment's present status into the row of its approval takes nothing back: the cancel
+		// has a row of its own.
+		sameKind := k.Kind == string(r.Kind) || k.Word == r.Word || (k.Kind == "capture" && r.Kind == pgclient.TransactionCancel)
 		if first == r.Amount && sameKind && k.PaymentKey == r.PaymentKey {
 			continue
 		}
@@ -150,6 +154,20 @@ func compareAgain(b *pgx.Batch, rows []pgclient.Transaction, known map[string]mi
 			k.Kind, first, k.PaymentKey, r.Kind, r.Amount, r.PaymentKey)), now)
 	}
 	return fresh
+}
+
+// unheardOf reports new rows whose word nobody here knows: they are in none of the sets, so a person has to look.
+func (m *Mirror) unheardOf(b *pgx.Batch, rows []pgclient.Transaction, known map[string]mirrored, now time.Time) {
+	for _, r := range rows {
+		if r.Kind != pgclient.TransactionUnrecognized || !known[r.TransactionKey].Fresh || m.cfg.foreign(r.OrderID) || r.At.Before(m.cfg.OpeningAt) {
+			continue
+		}
+		ledger.QueueMismatch(b, ledger.Finding{
+			Kind: ledger.KindUnrecognized, PaymentKey: r.PaymentKey, OrderID: r.OrderID, TransactionKey: r.TransactionKey,
+			AtRisk: r.Amount, Detail: "the gateway's list has a status that is not known: " + r.Word,
+			Gateway: map[string]any{"word": r.Word, "amount": r.Amount.Decimal(), "at": r.At.UTC()},
+		}, now)
+	}
 }
 
 func changed(paymentKey, orderID string, r pgclient.Transaction, detail string) ledger.Finding {

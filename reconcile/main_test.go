@@ -106,7 +106,7 @@ func (s *shop) exec(sql string, args ...any) {
 }
 
 // metric is the value of one series.
-func (s *shop) metric(name string, labels map[string]string) float64 {
+func (s *shop) metric(name string, labels map[string]string) int {
 	s.t.Helper()
 	families, err := s.reg.Gather()
 	s.must(err)
@@ -122,7 +122,7 @@ func (s *shop) metric(name string, labels map[string]string) float64 {
 				}
 			}
 			if matches == len(labels) {
-				return m.GetGauge().GetValue() + m.GetCounter().GetValue()
+				return int(m.GetGauge().GetValue() + m.GetCounter().GetValue())
 			}
 		}
 	}

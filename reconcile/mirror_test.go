@@ -357,6 +357,29 @@ func TestPoll_ChangedHistory(t *testing.T) {
 	}
 }
 
+// TestPoll_ApprovalRowFollowsItsPayment: the list may write the present status into the row of the approval. The cancel
+// has a row of its own, so nothing has changed and nothing is counted twice.
+func TestPoll_ApprovalRowFollowsItsPayment(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	key := s.paid("order-1", 1000)
+	s.clock.Advance(time.Minute)
+	s.poll()
+	s.sim.Fail(tosssim.Fault{Op: tosssim.List, Kind: tosssim.Body, Body: fmt.Sprintf(
+		`[{"transactionKey":%q,"paymentKey":%q,"orderId":"order-1","status":"CANCELED","transactionAt":%q,"currency":"KRW","amount":1000},
+		  {"transactionKey":%q,"paymentKey":%q,"orderId":"order-1","status":"CANCELED","transactionAt":%q,"currency":"KRW","amount":1000}]`,
+		s.text(`SELECT transaction_key FROM captures`), key, noon().Format(time.RFC3339),
+		s.canceled(key, 0), key, s.clock.Now().Format(time.RFC3339))})
+	s.clock.Advance(time.Minute)
+	s.poll()
+	s.sweep()
+	st := s.audit(reconcile.ScopeRecent)
+	if n := s.number(`SELECT count(*) FROM mismatches`); n != 0 || st.Verdict != reconcile.VerdictReconciled || st.Sums[0].Gateway.Count != 1 {
+		t.Errorf("got %d mismatches, %s %+v", n, st.Verdict, st.Sums)
+	}
+	ledgertest.RequireSound(t, s.db)
+}
+
 // TestPoll_OddRows: words never heard of are kept and judged by nobody; money that cannot be held exactly is
 // quarantined, never rounded.
 func TestPoll_OddRows(t *testing.T) {
@@ -368,6 +391,9 @@ func TestPoll_OddRows(t *testing.T) {
 	p := s.poll()
 	if p.Rows != 2 || p.Quarantined != 1 || s.mismatches(ledger.KindQuarantined) != 1 {
 		t.Errorf("got %+v and %d quarantined", p, s.mismatches(ledger.KindQuarantined))
+	}
+	if n := s.mismatches(ledger.KindUnrecognized); n != 1 {
+		t.Errorf("got %d mismatches about the unknown word", n)
 	}
 	if got := s.text(`SELECT kind FROM mirror`); got != "unrecognized" {
 		t.Errorf("got kind %s", got)

@@ -153,8 +153,8 @@ func (s *Sweeper) handle(ctx context.Context, i item) (Result, error) {
 
 // unanswered notes a question that the gateway did not answer.
 func (s *Sweeper) unanswered(ctx context.Context, i item, err error) (Result, error) {
-	if stopped := ctx.Err() != nil; stopped { // it was we who stopped asking: the lease brings the row back
-		return ResultUnanswered, nil
+	if ctx.Err() != nil {
+		return ResultUnanswered, nil //nolint:nilerr // it was we who stopped asking: the lease brings the row back
 	}
 	return s.noted(ctx, i, conclusion{result: ResultUnanswered, answer: "unanswered: " + err.Error()})
 }

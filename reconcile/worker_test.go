@@ -49,7 +49,11 @@ func TestWorkers_TicksDoTheWork(t *testing.T) {
 		}
 	})
 	for _, args := range []river.JobArgs{
-		reconcile.ListArgs{}, reconcile.SweepArgs{}, reconcile.AuditArgs{}, reconcile.RereadArgs{}, reconcile.AuditAllArgs{},
+		reconcile.ListArgs{},
+		reconcile.SweepArgs{},
+		reconcile.AuditArgs{},
+		reconcile.RereadArgs{},
+		reconcile.AuditAllArgs{},
 		reconcile.CloseDaysArgs{},
 	} {
 		_, err := c.Insert(t.Context(), args, nil)
@@ -93,7 +97,11 @@ func TestJobKinds_HaveWorkers(t *testing.T) {
 	t.Parallel()
 	var kinds []string
 	for _, args := range []river.JobArgs{
-		reconcile.SweepArgs{}, reconcile.ListArgs{}, reconcile.RereadArgs{}, reconcile.AuditArgs{}, reconcile.AuditAllArgs{},
+		reconcile.SweepArgs{},
+		reconcile.ListArgs{},
+		reconcile.RereadArgs{},
+		reconcile.AuditArgs{},
+		reconcile.AuditAllArgs{},
 		reconcile.CloseDaysArgs{},
 	} {
 		kinds = append(kinds, args.Kind())
