@@ -36,7 +36,7 @@ func (d *doubter) unless(ok bool, format string, args ...any) {
 func (d *doubter) load() {
 	d.unless(len(d.sent) == d.wanted, "%d deliveries were wanted and %d made", d.wanted, len(d.sent))
 	d.unless(d.wall >= d.planned, "all answers were there after %s, before the last notice was due at %s", d.wall, d.planned)
-	allowed := max(500*time.Millisecond, d.planned/10)
+	allowed := max(2*time.Second, d.planned/10)
 	late := time.Duration(0)
 	for _, s := range d.sent {
 		late = max(late, s.began-s.due)

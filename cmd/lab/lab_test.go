@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"daesa/internal/postgres/postgrestest"
 )
@@ -20,11 +21,15 @@ func TestMain(m *testing.M) { postgrestest.Run(m) }
 // Every claim must hold; no time is asserted.
 func TestPerform_Smoke(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"silent-pg", "healthy-pg"} {
+	for name, budget := range map[string]time.Duration{
+		"silent-pg":  500 * time.Millisecond, // each notice waits for that long
+		"healthy-pg": 3 * time.Second,        // even a busy machine answers within that
+	} {
 		o, names, err := readOptions([]string{"-smoke", "-out", t.TempDir(), name}, io.Discard)
 		if err != nil {
 			t.Fatal(err)
 		}
+		o.budget = budget
 		chosen, err := choose(names)
 		if err != nil {
 			t.Fatal(err)

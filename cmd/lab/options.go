@@ -59,7 +59,7 @@ func readOptions(args []string, diagnostics io.Writer) (options, []string, error
 // shrunk is a run of seconds. The burst keeps its ratio of notices to tokens: two for each.
 func (o options) shrunk() options {
 	o.payments, o.over = 10, time.Second
-	o.budget, o.slow, o.healthy = 300*time.Millisecond, 800*time.Millisecond, 50*time.Millisecond
+	o.budget, o.slow, o.healthy = 500*time.Millisecond, time.Second, 50*time.Millisecond
 	o.burst, o.burstIn, o.small, o.large, o.patience = 20, time.Second, 10, 30, time.Minute
 	return o
 }
