@@ -94,7 +94,8 @@ const storeStatement = `
 			AND (w.transaction_key = ANY(@named) OR w.request_id = @request_id)
 	), room AS (
 		SELECT count(*) < @parked_max::integer AS left
-		FROM (SELECT 1 FROM decision d JOIN work w ON d.outcome = 'payment_not_found' AND w.kind = 'parked' AND w.closed_at IS NULL
+		FROM (SELECT 1 FROM work w
+			WHERE (SELECT d.outcome FROM decision d) = 'payment_not_found' AND w.kind = 'parked' AND w.closed_at IS NULL
 			LIMIT @parked_max) AS open
 	), parked AS (
 		INSERT INTO work AS w (kind, payment_key, transaction_key, opened_at, due_at, deadline,
