@@ -324,9 +324,12 @@ func TestCancelRequest_Outcomes(t *testing.T) {
 			func(*shop, string) {}, ledger.CancelRequestRefused,
 		},
 		{
-			"the balance has changed meanwhile",
-			tosssim.Fault{Kind: tosssim.Reset},
-			func(s *shop, key string) { s.canceled(key, 3_000) }, ledger.CancelRequestUnknown,
+			name: "another cancel came first", first: tosssim.Fault{Kind: tosssim.Reset},
+			then: func(s *shop, key string) { s.canceled(key, 2_000) }, want: ledger.CancelRequestRefused,
+		},
+		{
+			name: "another cancel came first, and it could be ours", first: tosssim.Fault{Kind: tosssim.Reset},
+			then: func(s *shop, key string) { s.canceled(key, 3_000) }, want: ledger.CancelRequestUnknown,
 		},
 		{
 			"done, and the answer that came was a server's error",

@@ -118,8 +118,9 @@ func cancelOf(r ledger.CancelRequest, seen ledger.Observation) (ledger.ObservedC
 }
 
 // cancelLook asks what is true when the repeated answer does not say it. Nothing new and the balance as it was: our
-// cancel did not happen. One new cancel that fits in amount, remainder and reason: it is ours. Anything else stays
-// unknown, unless the gateway refused the request itself for good.
+// cancel did not happen. One new cancel that fits in amount, remainder and reason: it is ours. None that fits, and less
+// left than the request named: ours did not happen and never can. Anything else stays unknown, unless the gateway
+// refused the request itself for good.
 func (s *Sweeper) cancelLook(ctx context.Context, i item, r ledger.CancelRequest, failure *pgclient.Error, definite bool) (Result, error) {
 	seen, err := s.cfg.Gateway.Recover(ctx, ledger.ChannelSweep, r.PaymentKey)
 	if err != nil {
@@ -136,7 +137,7 @@ func (s *Sweeper) cancelLook(ctx context.Context, i item, r ledger.CancelRequest
 		switch {
 		case found && mine.Reason == r.Reason && !mine.CanceledAt.Before(r.CreatedAt.Truncate(second)):
 			answer.Status, answer.TransactionKey = requestStatus(mine.State), mine.TransactionKey
-		case definite || untouched(r, seen):
+		case definite || untouched(r, seen) || (!found && overtaken(r, seen)):
 			answer.Status = ledger.CancelRequestRefused
 		}
 		if answer.Status == ledger.CancelRequestUnknown && recorded.Outcome == ledger.OutcomeConflict {
@@ -158,6 +159,23 @@ func untouched(r ledger.CancelRequest, seen ledger.Observation) bool {
 		}
 	}
 	return seen.Evidence == ledger.EvidenceCaptured && seen.Balance == r.Refundable
+}
+
+// overtaken reports whether other cancels came first. The gateway cancels only while exactly the named balance is left,
+// and a balance never grows again; so once less is left and no cancel stands where ours would, ours is impossible. That
+// needs every cancel to say what was left after it, and none still under way.
+func overtaken(r ledger.CancelRequest, seen ledger.Observation) bool {
+	if r.Amount.IsZero() || seen.Evidence != ledger.EvidenceCaptured || seen.Balance.Minor >= r.Refundable.Minor {
+		return false
+	}
+	for _, c := range seen.Cancels {
+		open := c.State == ledger.CancelInProgress || c.State == ledger.CancelUnrecognized
+		fits := c.Amount == r.Amount && c.Refundable.Minor == r.Refundable.Minor-r.Amount.Minor
+		if open || fits || c.Refundable.Currency == "" {
+			return false
+		}
+	}
+	return true
 }
 
 // cancelLost notes that the answer is still not known. A request that was never processed keeps its doubt too: the

@@ -71,6 +71,7 @@ func setup(t *testing.T, options ...option) *shop {
 	s.client, err = pgclient.New(pgclient.Config{
 		BaseURL: server.URL, SecretKey: "test_sk_simulator", Metrics: pgclient.NewMetrics(s.reg),
 		Log: slog.New(slog.DiscardHandler), Now: s.clock.Now,
+		Breakers: pgclient.Breakers{Money: neverOpens(), Query: neverOpens(), Recover: neverOpens()},
 		Paths: pgclient.Paths{
 			Confirm: fast(), Cancel: fast(), List: fast(), Recover: pgclient.Path{Attempt: time.Second, Connect: time.Second},
 		},
@@ -128,6 +129,11 @@ func (s *shop) metric(name string, labels map[string]string) int {
 	}
 	s.t.Fatalf("no series %s %v", name, labels)
 	return 0
+}
+
+// neverOpens keeps the breakers, which go by real time, out of tests that move the clock.
+func neverOpens() pgclient.BreakerLimits {
+	return pgclient.BreakerLimits{Window: 1000, MinCalls: 1000, FailurePercent: 100}
 }
 
 func fast() pgclient.Path {
