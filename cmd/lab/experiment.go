@@ -96,7 +96,7 @@ func (l *lab) perform(ctx context.Context, e experiment) error {
 	if _, err := fmt.Fprintf(l.out, "%s: %s\n", e.name, e.title); err != nil {
 		return fmt.Errorf("announce the experiment: %w", err)
 	}
-	began := time.Now()
+	began, load := time.Now(), loadAverage()
 	found, err := e.run(ctx, l)
 	if err != nil {
 		return err
@@ -104,7 +104,7 @@ func (l *lab) perform(ctx context.Context, e experiment) error {
 	if len(found.doubts) > 0 {
 		return fmt.Errorf("%w:\n  %s", errImpossible, strings.Join(found.doubts, "\n  "))
 	}
-	r := report{experiment: e, result: found, command: l.command, at: began, took: time.Since(began)}
+	r := report{experiment: e, result: found, command: l.command, at: began, load: load, took: time.Since(began)}
 	if err := r.text(l.out); err != nil {
 		return err
 	}

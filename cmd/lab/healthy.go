@@ -30,7 +30,7 @@ func healthyGateway(ctx context.Context, l *lab) (r result, err error) {
 	}
 	r.columns = []string{"", "they", "we"}
 	r.row("notices", "100 over 1m0s", fmt.Sprintf("%d over %s", len(first.sent), first.over()))
-	r.row("the gateway takes", "300 ms", l.healthy.String())
+	r.row("the gateway takes", "300 ms", short(l.healthy))
 	r.row("answers", "100 × 200", first.answers())
 	r.row("whole time", "p95 478 ms, max 597 ms", spreadOf(first.whole(row.applied)).String())
 	r.row("our own, on top of the gateway's", "60–300 ms", spreadOf(first.beyond()).String())

@@ -83,7 +83,7 @@ func runNamed(ctx context.Context, args []string, out, diagnostics io.Writer) (e
 		return err
 	}
 	defer func() { err = errors.Join(err, database.Stop()) }() //nolint:contextcheck // it stops also when the context has ended
-	l := &lab{options: o, fresh: database.Fresh, out: out, log: log, command: "lab run " + strings.Join(args, " ")}
+	l := &lab{options: o, fresh: database.Fresh, out: out, log: log, command: "go run ./cmd/lab run " + strings.Join(args, " ")}
 	var failures []error
 	for _, e := range chosen {
 		if err := l.perform(ctx, e); err != nil {

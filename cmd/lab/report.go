@@ -20,6 +20,7 @@ type report struct {
 	result
 	command string
 	at      time.Time
+	load    string // of the machine before the run, "" where it is not told
 	took    time.Duration
 }
 
@@ -67,11 +68,27 @@ func (r report) keep(folder string) error {
 	return errors.Join(r.deliveries(f), f.Close())
 }
 
+// loadAverage is how busy the machine was during the last minute: times mean little on a machine that is busy with
+// something else.
+func loadAverage() string {
+	content, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "" // not every system tells
+	}
+	minute, _, _ := strings.Cut(string(content), " ")
+	return minute
+}
+
+// markdown is the document that is kept.
 func (r report) markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Results of %s\n\nWritten by `%s`; each single delivery is in the .csv file beside.\n\n", r.name, r.command)
-	fmt.Fprintf(&b, "%s, %d cores, %s/%s, %s. Took %s.\n\n", r.at.UTC().Format("2006-01-02 15:04 MST"), runtime.NumCPU(),
-		runtime.GOOS, runtime.GOARCH, runtime.Version(), r.took.Round(time.Second))
+	fmt.Fprintf(&b, "%s, %d cores, %s/%s, %s", r.at.UTC().Format("2006-01-02 15:04 MST"), runtime.NumCPU(),
+		runtime.GOOS, runtime.GOARCH, runtime.Version())
+	if r.load != "" {
+		fmt.Fprintf(&b, "; load average %s before the run", r.load)
+	}
+	fmt.Fprintf(&b, ". Took %s.\n\n", r.took.Round(time.Second))
 	line := func(cells []string) { b.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
 	line(r.columns)
 	b.WriteString(strings.Repeat("|---", len(r.columns)) + "|\n")

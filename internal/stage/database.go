@@ -46,7 +46,7 @@ func (d *Database) Fresh(ctx context.Context, name string) (string, error) {
 		return "", fmt.Errorf("read the server's address: %w", err)
 	}
 	address.Path = "/" + name
-	pool, err := postgres.Open(ctx, postgres.Config{URL: address.String(), MaxConns: 2})
+	pool, err := postgres.Open(ctx, postgres.Config{URL: address.String(), MaxConns: 2, ApplicationName: "stage"})
 	if err != nil {
 		return "", err
 	}
@@ -55,7 +55,7 @@ func (d *Database) Fresh(ctx context.Context, name string) (string, error) {
 }
 
 func (d *Database) recreate(ctx context.Context, name string) error {
-	pool, err := postgres.Open(ctx, postgres.Config{URL: d.server.URL, MaxConns: 1})
+	pool, err := postgres.Open(ctx, postgres.Config{URL: d.server.URL, MaxConns: 1, ApplicationName: "stage"})
 	if err != nil {
 		return err
 	}
