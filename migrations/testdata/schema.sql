@@ -395,6 +395,7 @@ CREATE TABLE public.list_runs (
     cursor text DEFAULT ''::text NOT NULL,
     result text NOT NULL,
     error text DEFAULT ''::text NOT NULL,
+    missing integer DEFAULT 0 NOT NULL,
     CONSTRAINT list_runs_reason_known CHECK ((reason = ANY (ARRAY['poll'::text, 'reread'::text, 'backfill'::text]))),
     CONSTRAINT list_runs_result_known CHECK ((result = ANY (ARRAY['running'::text, 'complete'::text, 'failed'::text])))
 );
@@ -402,6 +403,10 @@ CREATE TABLE public.list_runs (
 -- Name: TABLE list_runs; Type: COMMENT; Schema: public; Owner: -
 
 COMMENT ON TABLE public.list_runs IS 'Every read of the gateway''s list: what window, how many pages and rows, and how it ended.';
+
+-- Name: COLUMN list_runs.missing; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.list_runs.missing IS 'Rows known of the window that this read did not show.';
 
 -- Name: list_runs_run_id_seq; Type: SEQUENCE; Schema: public; Owner: -
 
@@ -432,6 +437,8 @@ CREATE TABLE public.mirror (
     first_seen_at timestamp with time zone NOT NULL,
     last_seen_at timestamp with time zone NOT NULL,
     first_run bigint NOT NULL,
+    missing_since timestamp with time zone,
+    last_run bigint DEFAULT 0 NOT NULL,
     CONSTRAINT mirror_amount_not_negative CHECK ((amount >= 0)),
     CONSTRAINT mirror_kind_known CHECK ((kind = ANY (ARRAY['capture'::text, 'cancel'::text, 'none'::text, 'unrecognized'::text])))
 );
@@ -451,6 +458,14 @@ COMMENT ON COLUMN public.mirror.day IS 'Korean business day of the row.';
 -- Name: COLUMN mirror.is_foreign; Type: COMMENT; Schema: public; Owner: -
 
 COMMENT ON COLUMN public.mirror.is_foreign IS 'Belongs to another system on the same merchant id, by configuration; counted, never a mismatch.';
+
+-- Name: COLUMN mirror.missing_since; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.mirror.missing_since IS 'The list once had the row and, read twice, has it no more; NULL as long as it is listed.';
+
+-- Name: COLUMN mirror.last_run; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.mirror.last_run IS 'The read of the list that showed the row last.';
 
 -- Name: mismatches; Type: TABLE; Schema: public; Owner: -
 
@@ -799,6 +814,10 @@ CREATE INDEX cancels_by_time ON public.cancels USING btree (canceled_at);
 
 CREATE INDEX cancels_of_payment ON public.cancels USING btree (payment_key);
 
+-- Name: captures_by_time; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX captures_by_time ON public.captures USING btree (captured_at);
+
 -- Name: captures_one_per_transaction; Type: INDEX; Schema: public; Owner: -
 
 CREATE UNIQUE INDEX captures_one_per_transaction ON public.captures USING btree (transaction_key) WHERE (transaction_key IS NOT NULL);
@@ -835,6 +854,10 @@ CREATE INDEX journal_of_customer ON public.journal_transactions USING btree (cus
 
 CREATE INDEX journal_of_payment ON public.journal_transactions USING btree (payment_key) WHERE (payment_key IS NOT NULL);
 
+-- Name: list_runs_by_start; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX list_runs_by_start ON public.list_runs USING btree (started_at DESC);
+
 -- Name: list_runs_complete; Type: INDEX; Schema: public; Owner: -
 
 CREATE INDEX list_runs_complete ON public.list_runs USING btree (window_to DESC) WHERE (result = 'complete'::text);
@@ -847,6 +870,10 @@ CREATE INDEX mirror_by_day ON public.mirror USING btree (day, kind);
 
 CREATE INDEX mirror_by_time ON public.mirror USING btree (at);
 
+-- Name: mirror_missing; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX mirror_missing ON public.mirror USING btree (missing_since) WHERE (missing_since IS NOT NULL);
+
 -- Name: mirror_of_payment; Type: INDEX; Schema: public; Owner: -
 
 CREATE INDEX mirror_of_payment ON public.mirror USING btree (payment_key);
@@ -854,6 +881,14 @@ CREATE INDEX mirror_of_payment ON public.mirror USING btree (payment_key);
 -- Name: mismatches_by_time; Type: INDEX; Schema: public; Owner: -
 
 CREATE INDEX mismatches_by_time ON public.mismatches USING btree (opened_at);
+
+-- Name: mismatches_of_payment; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX mismatches_of_payment ON public.mismatches USING btree (payment_key) WHERE (payment_key IS NOT NULL);
+
+-- Name: mismatches_of_transaction; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX mismatches_of_transaction ON public.mismatches USING btree (transaction_key) WHERE (transaction_key IS NOT NULL);
 
 -- Name: mismatches_one_open; Type: INDEX; Schema: public; Owner: -
 
