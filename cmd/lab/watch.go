@@ -49,12 +49,14 @@ func (b *bench) watch(ctx context.Context, waiting func() int) ([]sample, error)
 	}
 }
 
+// look asks the database and the program once. An idle session with a transaction is the server's own doing: it reads
+// a notification there, and dates that by the session's last statement, however long ago it was.
 func (b *bench) look(ctx context.Context, waiting func() int, count bool) (sample, error) {
 	rows, err := b.meter.Query(ctx, `
 		SELECT count(*)::int AS open,
 			COALESCE(max(extract(epoch FROM clock_timestamp() - xact_start) * 1000), 0)::bigint AS oldest_ms
 		FROM pg_stat_activity
-		WHERE datname = current_database() AND application_name = 'daesa' AND xact_start IS NOT NULL`)
+		WHERE datname = current_database() AND application_name = 'daesa' AND xact_start IS NOT NULL AND state <> 'idle'`)
 	if err != nil {
 		return sample{}, fmt.Errorf("look at the database's sessions: %w", err)
 	}
