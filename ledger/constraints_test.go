@@ -8,6 +8,7 @@ import (
 
 	"daesa/internal/postgres"
 	"daesa/ledger"
+	"daesa/ledger/ledgertest"
 )
 
 // TestInvariantI11_OneLivePaymentPerOrder asks the database itself, past all code.
@@ -88,4 +89,44 @@ func TestPayments_StatusFollowsMoney(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestConstraints_StandAlone asks each constraint for what others would refuse too, or what Record never tries.
+func TestConstraints_StandAlone(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	b.sold("pk_1", "order_1", 50_000, 0)
+	b.record(b.captured("pk_1", "order_1", 50_000, done("c1", 12_000)))
+	for _, c := range []struct {
+		constraint string
+		statements []string
+	}{
+		{"cancels_pkey", []string{`
+			INSERT INTO cancels (transaction_key, payment_key, order_id, currency, amount, canceled_at, channel, recorded_at)
+			SELECT transaction_key, payment_key, order_id, currency, 1, canceled_at, channel, recorded_at FROM cancels`}},
+		{"captures_one_standing", []string{`
+			INSERT INTO captures (payment_key, number, currency, amount, captured_at, channel, recorded_at)
+			SELECT payment_key, number + 1, currency, amount, captured_at, channel, recorded_at FROM captures`}},
+		{"captures_one_per_transaction", []string{`
+			INSERT INTO captures (payment_key, number, transaction_key, currency, amount, captured_at, channel, recorded_at, reversed_at)
+			SELECT payment_key, number + 1, transaction_key, currency, amount, captured_at, channel, recorded_at, now() FROM captures`}},
+		{"payments_canceled_within_captured", []string{
+			`ALTER TABLE payments DROP CONSTRAINT payments_status_follows_money`, `UPDATE payments SET canceled = captured + 1`,
+		}},
+		{"payments_undecided_is_dated", []string{`UPDATE payments SET undecided_since = now()`}},
+		{"payments_credits_bounded", []string{`UPDATE payments SET credits_revoked = credits_granted + 1`}},
+	} {
+		err := b.try(func(tx pgx.Tx) error {
+			for _, statement := range c.statements {
+				if _, err := tx.Exec(t.Context(), statement); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if !postgres.Violates(err, c.constraint) {
+			t.Errorf("got %v, want a refusal by %s", err, c.constraint)
+		}
+	}
+	ledgertest.RequireSound(t, b.pool)
 }

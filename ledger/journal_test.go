@@ -22,6 +22,8 @@ const (
 		VALUES (currval('journal_transactions_transaction_id_seq'), 2, 'gateway_receivable', 'KRW', 100)`
 	otherCurrency = `INSERT INTO journal_entries (transaction_id, line, account, currency, amount)
 		VALUES (currval('journal_transactions_transaction_id_seq'), 2, 'gateway_receivable', 'JPY', 100)`
+	oneMore = `INSERT INTO journal_entries (transaction_id, line, account, currency, amount)
+		VALUES (currval('journal_transactions_transaction_id_seq'), 3, 'sales', 'KRW', -100)`
 	earlierEntries = `INSERT INTO journal_entries (transaction_id, line, account, currency, amount)
 		SELECT min(transaction_id), 7, 'sales', 'KRW', -5 FROM journal_transactions
 		UNION ALL SELECT min(transaction_id), 8, 'refunds', 'KRW', 5 FROM journal_transactions`
@@ -52,6 +54,7 @@ func TestInvariantI3_TheDatabaseRefusesAnythingElse(t *testing.T) {
 		{"equal in two currencies", []string{newTransaction, oneEntry, otherCurrency}, "journal_sums_to_zero"},
 		{"unequal, checked at once", []string{newTransaction, oneEntry, unequalEntry, immediate}, "journal_sums_to_zero"},
 		{"checked at each statement", []string{immediate, newTransaction}, "journal_sums_to_zero"},
+		{"one entry more, once the balance was checked", []string{newTransaction, oneEntry, equalEntry, immediate, oneMore}, "journal_sums_to_zero"},
 		{"balanced entries for an earlier transaction", []string{earlierEntries}, "journal_closed_transaction"},
 		{"the same fact again", []string{`INSERT INTO journal_transactions (kind, reference, occurred_at, recorded_at)
 			SELECT kind, reference, now(), now() FROM journal_transactions`}, "journal_one_per_fact"},
