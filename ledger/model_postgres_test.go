@@ -139,7 +139,7 @@ func TestModel_OnPostgres(t *testing.T) {
 	}
 	s.ledger = l
 	for i := range storiesOnPostgres {
-		script := scripts().Example(i)[:120]
+		script := scripts().Example(i)[:90]
 		s.prefix = fmt.Sprintf("s%d", i)
 		s.fail = func(format string, args ...any) {
 			t.Helper()
