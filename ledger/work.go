@@ -71,7 +71,8 @@ type Work struct {
 }
 
 // QueueWork opens work, or makes the open row of the same subject due no later. A listed cancel outranks one
-// in progress, which outranks a mere claim: the row then carries the stronger kind.
+// in progress, which outranks a mere claim: the row then carries the stronger kind. A deadline stays what it was, but
+// for the watch over a deposit: one that began when the account was still unpaid lasts as long as the deposit's own.
 func QueueWork(b *pgx.Batch, w Work, now time.Time) {
 	var minor *int64
 	if w.AtRisk.Currency != "" {
@@ -83,6 +84,7 @@ func QueueWork(b *pgx.Batch, w Work, now time.Time) {
 			NULLIF(@currency, ''), @amount, @now, @due_at, @deadline)
 		ON CONFLICT (payment_key, subject) WHERE closed_at IS NULL
 		DO UPDATE SET due_at = LEAST(w.due_at, excluded.due_at),
+			deadline = CASE WHEN excluded.kind = 'deposit_watch' THEN GREATEST(w.deadline, excluded.deadline) ELSE w.deadline END,
 			order_id = COALESCE(w.order_id, excluded.order_id),
 			currency = COALESCE(excluded.currency, w.currency), amount = COALESCE(excluded.amount, w.amount),
 			kind = CASE WHEN w.kind = 'cancel_listed' OR excluded.kind = 'cancel_claimed' THEN w.kind ELSE excluded.kind END`,

@@ -120,3 +120,27 @@ func TestDeposit_CallbackSecret(t *testing.T) {
 	w.quiesce()
 	w.requireAgreed()
 }
+
+// TestDeposit_FallsBackHoursLater loses every notice of a deposit that falls back late on its first day: the watch that
+// the notice of the waiting account began must last as long as that of the deposit.
+func TestDeposit_FallsBackHoursLater(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	key := w.issue("order-hours", 50_000)
+	w.tell()
+	w.clock.Advance(time.Minute)
+	w.must(w.sim.Deposit(key))
+	w.tell()
+	w.later(15 * time.Second)
+	w.wantStanding("order-hours", "200 paid", totals{1, 50_000, 0, 0})
+	for range 8 {
+		w.later(15 * time.Minute)
+	}
+	w.must(w.sim.RevertDeposit(key))
+	for range 8 {
+		w.later(3 * time.Hour)
+	}
+	w.wantStanding("order-hours", "200 pending", totals{})
+	w.quiesce()
+	w.requireAgreed()
+}
