@@ -154,7 +154,7 @@ func burstLines() []burstLine {
 		{"notices", "200 over 30s", "200 over 30s", func(s burst) string { return fmt.Sprintf("%d over %s", len(s.first.sent), s.first.over()) }},
 		{"admitted, predicted", "150", "", func(s burst) string { return fmt.Sprint(s.predicted) }},
 		{"answers", "149 × 200, 51 × 429", "200 × 200", func(s burst) string { return s.first.answers() }},
-		{"time of a refusal", "51 in 9 ms", "", func(s burst) string {
+		{"time of a refusal", "9 ms", "", func(s burst) string {
 			if len(limited(s)) == 0 {
 				return "none"
 			}
