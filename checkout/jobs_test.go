@@ -21,7 +21,7 @@ func TestExpireOrders(t *testing.T) {
 	must(t, err)
 	must(t, worker.Work(t.Context(), nil))
 	s.call("GET", "/v1/orders/"+unpaid, nil).wants(t, http.StatusOK, "pending")
-	s.ahead.Store(int64(31 * time.Minute))
+	s.ahead.Store(int64(32 * time.Minute))
 	for range 2 {
 		must(t, worker.Work(t.Context(), nil))
 	}

@@ -203,7 +203,8 @@ func (l *Ledger) SettleCancelRequest(ctx context.Context, tx pgx.Tx, requestID s
 		pgx.StrictNamedArgs{
 			"status": a.Status, "transaction_key": a.TransactionKey, "answer": a.Word, "now": now, "request_id": requestID,
 		}).Exec(func(pgconn.CommandTag) error { return nil })
-	if a.Status.Final() || a.Status == CancelRequestInProgress {
+	// A cancel in progress is found again by its key, and has work of its own; without one only this request can ask.
+	if a.Status.Final() || (a.Status == CancelRequestInProgress && a.TransactionKey != "") {
 		b.Queue(`
 			UPDATE work SET closed_at = @now, closed_as = 'settled'
 			WHERE request_id = @request_id AND closed_at IS NULL`,

@@ -77,21 +77,25 @@ func (e *effects) tell() {
 	}
 }
 
-// tellCancels tells the merchant of every new cancel, and the customer of those that give money back.
+// tellCancels tells the merchant of every new cancel, and the customer of those that give money back. A void that the
+// gateway knows under several keys is told once.
 func (e *effects) tellCancels() {
 	left := e.after.Captured()
+	voided := e.before.Status == StatusCanceled
 	for _, c := range e.after.Cancels {
 		left.Minor -= c.Amount.Minor
-		if !e.isNew(c) {
+		void := !c.Amount.Positive()
+		if !e.isNew(c) || (void && voided) {
 			continue
 		}
+		voided = voided || void
 		kind := EventOrderPartiallyCanceled
 		if left.IsZero() {
 			kind = EventOrderCanceled
 		}
 		extra := map[string]any{"transaction_key": c.TransactionKey, "balance": left.Decimal()}
 		e.announce(kind, AudienceMerchant, c.TransactionKey, c.Amount, c.CanceledAt, extra)
-		if c.Amount.Positive() {
+		if !void {
 			e.announce(kind, AudienceCustomer, c.TransactionKey, c.Amount, c.CanceledAt, extra)
 		}
 	}

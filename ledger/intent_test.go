@@ -254,6 +254,10 @@ func TestExpireOrders_LeavesWhatAPaymentHolds(t *testing.T) {
 		t.Errorf("got %d orders expired before their time, want none", n)
 	}
 	b.now = b.now.Add(30 * time.Minute)
+	if n := expire(); n != 0 {
+		t.Errorf("got %d orders expired in the minute that an intent of their last moment may still need, want none", n)
+	}
+	b.now = b.now.Add(time.Minute)
 	if n := expire(); n != 2 {
 		t.Errorf("got %d orders expired, want 2", n)
 	}

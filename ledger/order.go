@@ -94,19 +94,23 @@ func (l *Ledger) CreateOrder(ctx context.Context, tx pgx.Tx, o Order) (Order, er
 	return known, nil
 }
 
-// ExpireOrders expires pending orders whose time is over and that no live payment holds. It returns how many.
+// expireGrace lets an intent that was taken in an order's last moment commit before the order is looked at.
+const expireGrace = time.Minute
+
+// ExpireOrders expires pending orders whose time is over and that no live payment holds. It returns how many. Intend
+// turns an order down from the moment its time is over; this only writes it down a little later.
 func (l *Ledger) ExpireOrders(ctx context.Context, tx pgx.Tx, limit int) (int64, error) {
 	tag, err := tx.Exec(ctx, `
 		UPDATE orders SET status = 'expired'
 		WHERE order_id IN (
 			SELECT o.order_id FROM orders o
-			WHERE o.status = 'pending' AND o.expires_at <= @now
+			WHERE o.status = 'pending' AND o.expires_at <= @before
 			  AND NOT EXISTS (SELECT 1 FROM payments p WHERE p.order_id = o.order_id
 				AND p.status IN ('confirming', 'unknown', 'waiting_for_deposit', 'done', 'partially_canceled', 'canceled'))
 			ORDER BY o.expires_at
 			LIMIT @limit
 			FOR UPDATE SKIP LOCKED)`,
-		pgx.StrictNamedArgs{"now": l.now(), "limit": limit})
+		pgx.StrictNamedArgs{"before": l.now().Add(-expireGrace), "limit": limit})
 	if err != nil {
 		return 0, fmt.Errorf("expire orders: %w", err)
 	}

@@ -218,6 +218,9 @@ func TestRecord_AListedVoidIsBookedUnderTheListsKey(t *testing.T) {
 		t.Errorf("got %+v, want the void under the list's key too", r.After)
 	}
 	b.requireWork("cancel_listed listed settled")
+	if got := len(b.heard.all); got != 1 {
+		t.Errorf("got %d announcements of one void, want 1", got)
+	}
 	ledgertest.RequireSound(t, b.pool)
 }
 
