@@ -27,7 +27,7 @@ func publicRoutes(a *App) (chi.Router, *web.Adapter, error) {
 	f, handle := a.features, adapter.Handle
 	r := chi.NewRouter()
 	r.NotFound(adapter.NotFound)
-	r.MethodNotAllowed(adapter.MethodNotAllowed)
+	r.MethodNotAllowed(otherMethods(r, adapter))
 	r.Use(web.SecurityHeaders(web.PolicyAPI))
 
 	// Toss's webhook sender: rare, in bursts of hundreds after an outage; wants 200 within 10 s. The handler keeps
@@ -69,6 +69,18 @@ func publicRoutes(a *App) (chi.Router, *web.Adapter, error) {
 		r.Post("/v1/events/{event_id}/resend", handle(f.checkout.ResendEvent))
 	})
 	return r, adapter, nil
+}
+
+// otherMethods answers a method that a path does not serve, and says which ones it does.
+func otherMethods(router chi.Routes, adapter *web.Adapter) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		for _, method := range []string{http.MethodGet, http.MethodOptions, http.MethodPost} {
+			if router.Match(chi.NewRouteContext(), method, r.URL.Path) {
+				w.Header().Add("Allow", method)
+			}
+		}
+		adapter.MethodNotAllowed(w, r)
+	}
 }
 
 // around puts what every request passes through around the finished router, so that it knows the routes.
