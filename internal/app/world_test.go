@@ -131,24 +131,26 @@ func lazy(c *app.Config, _ *tosssim.Config) { c.Lazy = true }
 // instance is one running copy of the service.
 type instance struct {
 	*app.App
-	t     testing.TB
-	ended chan error
-	shop  *shop
+	t      testing.TB
+	cutOff bool // its stop is to fail, and the test has looked at that
+	cancel context.CancelFunc
+	ended  chan error
+	shop   *shop
 }
 
 // start starts an instance that does nothing by itself: its jobs run when the test says so.
 func (w *world) start(changes ...func(*app.Config)) *instance {
 	w.Helper()
-	return w.launch((*app.App).ServeWithoutJobs, changes)
+	return w.launch(func(_ context.Context, a *app.App) error { return a.ServeWithoutJobs() }, changes)
 }
 
 // run starts an instance with everything it does by itself.
 func (w *world) run(changes ...func(*app.Config)) *instance {
 	w.Helper()
-	return w.launch(func(a *app.App) error { return a.Run(context.Background()) }, changes)
+	return w.launch(func(ctx context.Context, a *app.App) error { return a.Run(ctx) }, changes)
 }
 
-func (w *world) launch(serve func(*app.App) error, changes []func(*app.Config)) *instance {
+func (w *world) launch(serve func(context.Context, *app.App) error, changes []func(*app.Config)) *instance {
 	w.Helper()
 	cfg := w.cfg
 	for _, change := range changes {
@@ -156,8 +158,10 @@ func (w *world) launch(serve func(*app.App) error, changes []func(*app.Config)) 
 	}
 	service, err := app.New(w.Context(), cfg)
 	w.must(err)
-	i := &instance{App: service, t: w.TB, ended: make(chan error, 1), shop: newShop(w.TB, service.URL())}
-	go func() { i.ended <- serve(service) }()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(w.Context()))
+	i := &instance{App: service, t: w.TB, cancel: cancel, ended: make(chan error, 1), shop: newShop(w.TB, service.URL())}
+	ended := i.ended
+	go func() { ended <- serve(ctx, service) }()
 	w.Cleanup(i.stop)
 	return i
 }
@@ -165,9 +169,10 @@ func (w *world) launch(serve func(*app.App) error, changes []func(*app.Config)) 
 // stop ends the instance; more than once is once.
 func (i *instance) stop() {
 	i.t.Helper()
-	if err := i.Stop(); err != nil {
+	if err := i.Stop(); err != nil && !i.cutOff {
 		i.t.Errorf("stop: %v", err)
 	}
+	i.cancel()
 	if i.ended != nil {
 		if err := <-i.ended; err != nil {
 			i.t.Errorf("serve: %v", err)
