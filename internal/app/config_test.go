@@ -31,7 +31,9 @@ func TestNew_RefusesSettings(t *testing.T) {
 		{"no deliveries", func(c *app.Config) { c.RateLimit = -5 }, "DAESA_WEBHOOK_RATE_LIMIT"},
 		{"metrics in public", func(c *app.Config) { c.Listen, c.PrivateListen = "127.0.0.1:9", "127.0.0.1:9" }, "DAESA_PRIVATE_LISTEN"},
 		{"unsigned events", func(c *app.Config) { c.MerchantURL = "https://shop.example/events" }, "DAESA_EVENT_SECRET"},
-		{"half a merchant address", func(c *app.Config) { c.MerchantURL, c.EventSecret = "shop.example", "whsec_c2VjcmV0LXNlY3JldC1zZWNyZXQ=" }, "DAESA_MERCHANT_URL"},
+		{"half a merchant address", func(c *app.Config) {
+			c.MerchantURL, c.EventSecret = "shop.example", "whsec_c2VjcmV0LXNlY3JldC1zZWNyZXQ="
+		}, "DAESA_MERCHANT_URL"},
 		{"an odd customer address", func(c *app.Config) { c.CustomerURL, c.EventSecret = "ftp://x", "whsec_c2VjcmV0LXNlY3JldC1zZWNyZXQ=" }, "DAESA_CUSTOMER_URL"},
 		{"half a gateway address", func(c *app.Config) { c.TossURL = "api.tosspayments.com" }, "TOSS_BASE_URL"},
 		{"a nameless API key", func(c *app.Config) { c.APIKeys = []string{"secret-without-a-name"} }, "DAESA_API_KEYS"},

@@ -90,7 +90,9 @@ func TestMetrics_NothingAppears(t *testing.T) {
 // closedSets names series whose absence would silence an alert.
 func closedSets() []string {
 	var names []string
-	add := func(metric, label, value string) { names = append(names, fmt.Sprintf("%s{%s=%s}", metric, label, value)) }
+	add := func(metric, label, value string) {
+		names = append(names, fmt.Sprintf("%s{%s=%s}", metric, label, value))
+	}
 	for _, o := range webhook.Outcomes() {
 		add("daesa_webhook_outcomes_total", "outcome", string(o))
 	}
