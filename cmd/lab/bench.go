@@ -67,6 +67,9 @@ func (l *lab) bench(ctx context.Context, name string, n int, service app.Config)
 	if b.meter, err = postgres.Open(ctx, postgres.Config{URL: address, MaxConns: 2, ApplicationName: "lab"}); err != nil {
 		return nil, err
 	}
+	if err := b.wait(ctx, "the lists read at the start", b.listsRead); err != nil {
+		return nil, err
+	}
 	if err := b.warmUp(ctx); err != nil {
 		return nil, fmt.Errorf("warm up: %w", err)
 	}
@@ -146,6 +149,24 @@ func (b *bench) canceled(ctx context.Context, prefix string, n int, customer fun
 		}
 	}
 	return sold, nil
+}
+
+// wait looks again and again until something is so.
+func (b *bench) wait(ctx context.Context, what string, so func() (bool, error)) error {
+	ctx, stop := context.WithTimeout(ctx, time.Minute)
+	defer stop()
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		if done, err := so(); err != nil || done {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for %s: %w", what, ctx.Err())
+		case <-tick.C:
+		}
+	}
 }
 
 // behave makes the gateway answer every question in one way until it is healed.

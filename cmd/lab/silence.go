@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -76,7 +75,8 @@ func (l *lab) silence(
 		return s, err
 	}
 	b.Sim.Heal()
-	if err := b.breakerLets(ctx); err != nil {
+	// The sender leaves our breaker a whole minute to try again.
+	if err := b.wait(ctx, "the breaker to let a question through", b.breakerLets); err != nil {
 		return s, err
 	}
 	refused := s.first.refused()
@@ -88,25 +88,6 @@ func (l *lab) silence(
 	}
 	s.end, err = b.books(ctx)
 	return s, err
-}
-
-// breakerLets waits until our breaker lets a question through. The sender leaves it a whole minute for that.
-func (b *bench) breakerLets(ctx context.Context) error {
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
-	ctx, stop := context.WithTimeout(ctx, time.Minute)
-	defer stop()
-	for {
-		open, err := b.breakerOpen()
-		if err != nil || !open {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("wait for the breaker: %w", ctx.Err())
-		case <-tick.C:
-		}
-	}
 }
 
 func (s silence) claims(r *result, o options) {

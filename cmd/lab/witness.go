@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"daesa/reconcile"
 )
 
 // row is what the service's own table says of one delivery.
@@ -129,22 +131,40 @@ func (b *bench) counters() (counters, error) {
 	return c, nil
 }
 
-// breakerOpen reports whether our breaker refuses questions now.
-func (b *bench) breakerOpen() (bool, error) {
+// breakerLets reports whether our breaker lets a question through.
+func (b *bench) breakerLets() (bool, error) {
+	const open = 2
+	state, err := b.gauge("daesa_pgclient_breaker_state", "query")
+	return state != open, err
+}
+
+// listsRead reports whether the jobs that read the gateway's list at every start have done so. One that reads while
+// payments are being sold finds some a moment before we have recorded them, asks about them, and may so learn of a
+// cancel before its notice is sent.
+func (b *bench) listsRead() (bool, error) {
+	for _, kind := range []string{reconcile.ListArgs{}.Kind(), reconcile.RereadArgs{}.Kind()} {
+		if at, err := b.gauge("daesa_job_last_success_timestamp_seconds", kind); err != nil || at == 0 {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// gauge reads one of the service's metrics by its only label.
+func (b *bench) gauge(name, label string) (float64, error) {
 	families, err := b.App.Registry().Gather()
 	if err != nil {
-		return false, fmt.Errorf("read the service's metrics: %w", err)
+		return 0, fmt.Errorf("read the service's metrics: %w", err)
 	}
-	const open = 2
 	for _, family := range families {
-		if family.GetName() != "daesa_pgclient_breaker_state" {
+		if family.GetName() != name {
 			continue
 		}
 		for _, m := range family.GetMetric() {
-			if m.GetLabel()[0].GetValue() == "query" {
-				return m.GetGauge().GetValue() == open, nil
+			if m.GetLabel()[0].GetValue() == label {
+				return m.GetGauge().GetValue(), nil
 			}
 		}
 	}
-	return false, fmt.Errorf("the service does not export the state of its query breaker")
+	return 0, fmt.Errorf("the service does not export %s of %s", name, label)
 }
