@@ -2,6 +2,7 @@ package pgclient
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
@@ -143,8 +144,8 @@ func (l *lane) attempt(ctx, caller context.Context, permission *token, c call) *
 	began := time.Now()
 	err := l.exchange(ctx, c)
 	took := time.Since(began)
-	if err != nil && err.Status == 0 && caller.Err() != nil {
-		err.Reason = ReasonCanceled // the caller's end says nothing about the gateway
+	if err != nil && err.Status == 0 && errors.Is(caller.Err(), context.Canceled) {
+		err.Reason = ReasonCanceled // the caller's leaving says nothing about the gateway; its deadline does: nothing came
 	}
 	outcome = err.breakerOutcome()
 	l.metrics.answered(l.name, took, err)

@@ -47,7 +47,7 @@ func run(ctx context.Context, out io.Writer, once bool) (err error) {
 		return err
 	}
 	if once || ctx.Err() != nil {
-		return nil
+		return os.RemoveAll(filepath.Dir(logFile.Name())) // a story that went well needs no log
 	}
 	fmt.Fprintln(out, "\nEverything stays up; the simulator keeps delivering notices. Ctrl-C ends it.")
 	demo.introduce(out)

@@ -17,6 +17,7 @@ import (
 type demo struct {
 	*stage.Stage
 	database    *stage.Database
+	books       string // name of this run's own database: two demos may run at once
 	databaseURL string
 }
 
@@ -36,7 +37,8 @@ func setStage(ctx context.Context, log *slog.Logger) (_ *demo, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if d.databaseURL, err = d.database.Fresh(ctx, "demo"); err != nil {
+	d.books = fmt.Sprintf("demo_%d", os.Getpid())
+	if d.databaseURL, err = d.database.Fresh(ctx, d.books); err != nil {
 		return nil, err
 	}
 	d.Stage, err = stage.Set(ctx, stage.Config{
@@ -55,6 +57,9 @@ func (d *demo) close() error {
 	var err error
 	if d.Stage != nil {
 		err = d.Close()
+	}
+	if d.books != "" {
+		err = errors.Join(err, d.database.Drop(context.Background(), d.books))
 	}
 	if d.database != nil {
 		err = errors.Join(err, d.database.Stop())

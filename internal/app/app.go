@@ -104,7 +104,7 @@ func (a *App) requireMigrated(ctx context.Context) error {
 func (a *App) openGateway() (err error) {
 	a.gateway, err = pgclient.New(pgclient.Config{
 		BaseURL: a.cfg.TossURL, SecretKey: a.cfg.TossSecretKey, SecurityKey: a.cfg.TossSecurityKey,
-		MerchantID: a.cfg.MerchantID, Replicas: a.cfg.Replicas, Paths: a.cfg.Paths, Breakers: a.cfg.Breakers,
+		Replicas: a.cfg.Replicas, Paths: a.cfg.Paths, Breakers: a.cfg.Breakers,
 		OnRecovered: a.hurry,
 		Metrics:     pgclient.NewMetrics(a.registry), Log: a.log, Now: a.cfg.Now,
 	})
@@ -218,29 +218,33 @@ func (a *App) Run(ctx context.Context) error {
 	return err
 }
 
-// Stop stops accepting, lets requests in flight finish, then the jobs, then closes what is open. It is bounded
-// by the stop timeout and may be called more than once: an answer of 200 is never given for work cut off, because
-// every answer is written after its commit.
+// Stop stops accepting, lets requests in flight finish, then the jobs, then closes what is open. It may be called more
+// than once and is bounded: requests have the stop timeout, jobs a third of it before they are canceled and another to
+// notice. An answer of 200 is never given for work cut off, because every answer is written after its commit.
 func (a *App) Stop() error {
 	a.stopOnce.Do(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), a.cfg.StopTimeout)
-		defer cancel()
 		a.ready.stopping.Store(true)
 		a.stopErr = errors.Join(
-			wrapStop("public listener", a.public.Shutdown(ctx)),
-			wrapStop("jobs", a.jobs.Stop(ctx)),
-			wrapStop("private listener", a.private.Shutdown(ctx)),
+			a.within("public listener", a.cfg.StopTimeout, a.public.Shutdown),
+			a.within("jobs", 2*a.cfg.jobsSoftStop(), a.jobs.Stop),
+			a.within("private listener", time.Second, a.private.Shutdown),
 		)
 		a.release()
 	})
 	return a.stopErr
 }
 
-func wrapStop(what string, err error) error {
-	if err == nil {
-		return nil
+// jobsSoftStop is how long running jobs may go on after a stop began.
+func (c Config) jobsSoftStop() time.Duration { return c.StopTimeout / 3 }
+
+// within stops one part within its time.
+func (a *App) within(what string, limit time.Duration, stop func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	if err := stop(ctx); err != nil {
+		return fmt.Errorf("stop the %s: %w", what, err)
 	}
-	return fmt.Errorf("stop the %s: %w", what, err)
+	return nil
 }
 
 // release closes what New opened.

@@ -2,6 +2,7 @@ package app
 
 import (
 	"cmp"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -53,10 +54,21 @@ type Config struct {
 	Breakers pgclient.Breakers
 	Now      func() time.Time
 	Log      *slog.Logger
-	// Tick is how often waiting work is looked at; tests make it short.
-	Tick time.Duration
 	// Dial opens connections to the database; tests cut them here. nil means a plain dialer.
 	Dial pgconn.DialFunc
+}
+
+// The least that an instance works with.
+const (
+	databaseMin  = 4
+	listEveryMin = 10 * time.Second
+	listLagMax   = 15 * time.Minute
+)
+
+// securityKey reports whether the text is 32 bytes written in hexadecimal.
+func securityKey(text string) bool {
+	raw, err := hex.DecodeString(text)
+	return err == nil && len(raw) == 32
 }
 
 // DefaultRateLimit is what one source may deliver in a minute, and at once: notices that can fail in one minute
@@ -74,8 +86,6 @@ func (c Config) withDefaults() Config {
 	c.ListLag = cmp.Or(c.ListLag, 10*time.Minute)
 	c.StopTimeout = cmp.Or(c.StopTimeout, 45*time.Second)
 	c.WebhookDeadline = cmp.Or(c.WebhookDeadline, 9*time.Second)
-	c.WebhookQueryBudget = cmp.Or(c.WebhookQueryBudget, 3*time.Second)
-	c.Tick = cmp.Or(c.Tick, time.Second)
 	if c.Now == nil {
 		c.Now = time.Now
 	}
@@ -96,6 +106,16 @@ func (c Config) validate() error {
 		return errors.New("TOSS_SECRET_KEY holds a client key; set it to the secret key (…_sk_… or …_gsk_…)")
 	case c.Replicas < 1:
 		return errors.New("set DAESA_REPLICAS to the number of instances, at least 1")
+	case c.DatabaseMax < databaseMin:
+		return fmt.Errorf("set DAESA_DATABASE_MAX to at least %d connections: jobs and requests need some at the same time", databaseMin)
+	case c.ListEvery < listEveryMin:
+		return fmt.Errorf("set DAESA_LIST_EVERY to at least %s: the gateway refuses an abnormal number of calls", listEveryMin)
+	case c.ListLag < 0 || c.ListLag > listLagMax:
+		return fmt.Errorf("set DAESA_LIST_LAG between 0 and %s, which every read of the list covers again", listLagMax)
+	case c.StopTimeout <= 0:
+		return errors.New("set DAESA_STOP_TIMEOUT above 0: what is in flight needs time to end")
+	case c.TossSecurityKey != "" && !securityKey(c.TossSecurityKey):
+		return errors.New("set TOSS_SECURITY_KEY to the 64 hexadecimal digits of the developer centre, or leave it out")
 	case c.RateLimit < 1:
 		return errors.New("set DAESA_WEBHOOK_RATE_LIMIT to deliveries a minute, at least 1")
 	case c.Listen == c.PrivateListen && !strings.HasSuffix(c.Listen, ":0"):

@@ -81,7 +81,8 @@ func newJobs(a *App) (*river.Client[pgx.Tx], error) {
 		// A tick that crashed is not worth rescuing for an hour: the next one does the same work.
 		RescueStuckJobsAfter:        15 * time.Minute,
 		JobTimeout:                  10 * time.Minute,
-		CompletedJobRetentionPeriod: time.Hour, // one sweep a second would keep a day's worth of rows otherwise
+		SoftStopTimeout:             a.cfg.jobsSoftStop(), // then running jobs are canceled; their rows come due again
+		CompletedJobRetentionPeriod: time.Hour,            // one sweep a second would keep a day's worth of rows otherwise
 		Middleware:                  []rivertype.Middleware{measured{a.metrics}},
 	})
 	if err != nil {

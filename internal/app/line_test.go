@@ -48,7 +48,7 @@ type line struct {
 func newLine() *line { return &line{left: -1, conns: make(map[*wire]struct{})} }
 
 // under makes an instance use the line. Few connections, so that what was warmed up is what is used.
-func (l *line) under(c *app.Config) { c.Dial, c.DatabaseMax = l.dial, 2 }
+func (l *line) under(c *app.Config) { c.Dial, c.DatabaseMax = l.dial, 4 }
 
 // arm makes the line break at the round trip of that number, counted from 0.
 func (l *line) arm(at int, how breakage) {
@@ -102,7 +102,7 @@ func (l *line) turn(w *wire) (breaks bool, how breakage) {
 	if l.down {
 		for other := range l.conns {
 			if other != w {
-				other.Conn.Close()
+				_ = other.Conn.Close()
 			}
 		}
 	}
@@ -139,7 +139,7 @@ func (w *wire) Write(b []byte) (int, error) {
 		if breaks, how := w.line.turn(w); breaks {
 			if !how.executed {
 				w.cut = true
-				w.Conn.Close()
+				_ = w.Conn.Close()
 				return 0, errWrite()
 			}
 			w.deaf = true
@@ -156,7 +156,7 @@ func (w *wire) Read(b []byte) (int, error) {
 	if w.deaf {
 		w.cut = true
 		w.untilReady(b[:n], err)
-		w.Conn.Close()
+		_ = w.Conn.Close()
 		return 0, io.ErrUnexpectedEOF
 	}
 	if n > 0 {

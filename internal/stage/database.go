@@ -54,17 +54,27 @@ func (d *Database) Fresh(ctx context.Context, name string) (string, error) {
 	return address.String(), migrations.Apply(ctx, pool)
 }
 
+// Drop removes a database that Fresh made, with whoever still uses it.
+func (d *Database) Drop(ctx context.Context, name string) error {
+	return d.administer(ctx, `DROP DATABASE IF EXISTS `+pgx.Identifier{name}.Sanitize()+` WITH (FORCE)`)
+}
+
 func (d *Database) recreate(ctx context.Context, name string) error {
+	if err := d.Drop(ctx, name); err != nil {
+		return err
+	}
+	return d.administer(ctx, `CREATE DATABASE `+pgx.Identifier{name}.Sanitize())
+}
+
+// administer runs one statement outside the databases that are handed out.
+func (d *Database) administer(ctx context.Context, sql string) error {
 	pool, err := postgres.Open(ctx, postgres.Config{URL: d.server.URL, MaxConns: 1, ApplicationName: "stage"})
 	if err != nil {
 		return err
 	}
 	defer pool.Close()
-	quoted := pgx.Identifier{name}.Sanitize()
-	for _, sql := range []string{`DROP DATABASE IF EXISTS ` + quoted + ` WITH (FORCE)`, `CREATE DATABASE ` + quoted} {
-		if _, err := pool.Exec(ctx, sql); err != nil {
-			return err
-		}
+	if _, err := pool.Exec(ctx, sql); err != nil {
+		return fmt.Errorf("administer the databases: %w", err)
 	}
 	return nil
 }
