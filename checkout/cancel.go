@@ -37,7 +37,6 @@ type refundAccount struct {
 type cancelWish struct {
 	payment ledger.Payment
 	order   ledger.CancelOrder
-	account *pgclient.RefundAccount
 }
 
 // CancelPayment serves POST /v1/payments/{payment_key}/cancel for the merchant's server. The Idempotency-Key names the
@@ -108,7 +107,6 @@ func (w *cancelWish) refundTo(account *refundAccount) error {
 	case account.HolderName == "" || utf8.RuneCountInString(account.HolderName) > 60:
 		return invalid("refund_account.holder_name must have 1 to 60 characters")
 	}
-	w.account = &pgclient.RefundAccount{Bank: account.Bank, AccountNumber: account.AccountNumber, HolderName: account.HolderName}
 	w.order.RefundAccount = map[string]string{
 		"bank": account.Bank, "accountNumber": account.AccountNumber, "holderName": account.HolderName,
 	}
@@ -147,7 +145,7 @@ func (h *Handler) cancel(ctx context.Context, wish cancelWish) (reply, error) {
 	case err != nil:
 		return reply{}, unavailable(err)
 	}
-	return h.sendCancel(ctx, permit, wish, request)
+	return h.sendCancel(ctx, permit, request)
 }
 
 // resendsMax bounds how often one Idempotency-Key may be turned away unprocessed and sent again.
@@ -181,19 +179,10 @@ func (h *Handler) requestCancel(ctx context.Context, o ledger.CancelOrder) (requ
 	return request, err
 }
 
-func (h *Handler) sendCancel(ctx context.Context, permit *pgclient.Permit, wish cancelWish, request ledger.CancelRequest) (reply, error) {
+func (h *Handler) sendCancel(ctx context.Context, permit *pgclient.Permit, request ledger.CancelRequest) (reply, error) {
 	call, stop := detached(ctx, h.cfg.ConfirmBudget)
 	defer stop()
-	ask := pgclient.CancelRequest{
-		PaymentKey: request.PaymentKey, Reason: request.Reason, Refundable: request.Refundable, RefundAccount: wish.account,
-		IdempotencyKey: request.IdempotencyKey(),
-	}
-	// All that is left is canceled without naming an amount, which every method of payment allows. While a cancel in
-	// progress reserves a part, what the caller may have is not all that the gateway would give.
-	if request.Amount != request.Refundable {
-		ask.Amount = &request.Amount
-	}
-	result := h.gateway.Cancel(call, permit, ask)
+	result := h.gateway.Cancel(call, permit, pgclient.CancelOf(request))
 	permit.Release()
 	if err := h.concludeCancel(ctx, request, result); err != nil {
 		h.log.ErrorContext(ctx, "outcome of a cancel not recorded; its work will ask",

@@ -24,10 +24,15 @@ func (h *Handler) concludeCancel(ctx context.Context, request ledger.CancelReque
 	switch result.Verdict {
 	case pgclient.VerdictDone:
 		return h.settle(ctx, func(ctx context.Context, tx pgx.Tx) error {
-			if _, err := h.ledger.Record(ctx, tx, result.Observation); err != nil {
+			recorded, err := h.ledger.Record(ctx, tx, result.Observation)
+			if err != nil {
 				return err
 			}
-			return h.ledger.SettleCancelRequest(ctx, tx, request.ID, answered(request, result.Observation))
+			answer := answered(request, result.Observation)
+			if recorded.Outcome == ledger.OutcomeConflict { // nothing was booked, so nothing has ended
+				answer = ledger.CancelAnswer{Status: ledger.CancelRequestUnknown, Word: "contradicts the books: " + recorded.Detail}
+			}
+			return h.ledger.SettleCancelRequest(ctx, tx, request.ID, answer)
 		})
 	case pgclient.VerdictRefused:
 		answer := ledger.CancelAnswer{Status: ledger.CancelRequestRefused, Word: word(result.Err)}
@@ -76,11 +81,12 @@ func answered(request ledger.CancelRequest, seen ledger.Observation) ledger.Canc
 }
 
 // ours picks our cancel. What is left falls with every cancel, so the amount and what was left afterwards name one
-// alone. Objects that do not tell what was left have our cancel as their last transaction.
+// alone. Objects that do not tell what was left (which is not to say that nothing was) have our cancel as their last
+// transaction.
 func ours(request ledger.CancelRequest, seen ledger.Observation) (ledger.ObservedCancel, bool) {
-	left := request.Refundable.Minor - request.Amount.Minor
+	left := ledger.Money{Minor: request.Refundable.Minor - request.Amount.Minor, Currency: request.Refundable.Currency}
 	for _, c := range seen.Cancels {
-		if c.Amount == request.Amount && c.Refundable.Minor == left && c.State != ledger.CancelAborted {
+		if c.Amount == request.Amount && c.Refundable == left && c.State != ledger.CancelAborted {
 			return c, true
 		}
 	}

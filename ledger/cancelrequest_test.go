@@ -247,6 +247,7 @@ func TestSettleCancelRequest_AnEndIsAnEnd(t *testing.T) {
 	b := open(t)
 	b.sold("pk_1", "order_1", 50_000, 0)
 	b.asked("req_1", "pk_1", 12_000)
+	b.record(b.captured("pk_1", "order_1", 50_000, done("c1", 12_000)))
 	b.answer("req_1", ledger.CancelRequestDone, "c1")
 	for _, late := range []ledger.CancelRequestStatus{ledger.CancelRequestUnknown, ledger.CancelRequestRefused, ledger.CancelRequestInProgress} {
 		b.answer("req_1", late, "c9")

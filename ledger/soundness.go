@@ -37,7 +37,7 @@ func Check(ctx context.Context, db Querier) ([]Violation, error) {
 
 // soundness is the invariants as queries that return their violations.
 func soundness() []string {
-	return []string{soundI1, soundI2, soundI3, soundI4, soundSurplus, soundOrders, soundI6, soundI8, soundI8Spends, soundI9, soundI10, soundI11}
+	return []string{soundI1, soundI2, soundI3, soundI4, soundSurplus, soundOrders, soundI6, soundI8, soundI8Spends, soundI9, soundI10, soundI11, soundRequests}
 }
 
 const (
