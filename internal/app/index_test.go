@@ -26,7 +26,6 @@ import (
 	"daesa/internal/app"
 )
 
-//nolint:gochecknoglobals // a flag of the test binary
 var update = flag.Bool("update", false, "write the golden files anew")
 
 // TestRoutes holds the public URL surface against the table in testdata: method, path, the class that a request counts

@@ -28,11 +28,11 @@ func (i *instance) ready() string {
 	return got.is()
 }
 
-func mustRequest(t testing.TB, method, url string) *http.Request {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), method, url, http.NoBody)
+func mustRequest(tb testing.TB, method, url string) *http.Request {
+	tb.Helper()
+	request, err := http.NewRequestWithContext(tb.Context(), method, url, http.NoBody)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return request
 }
@@ -118,7 +118,7 @@ func TestStop_FinishesWhatIsInFlight(t *testing.T) {
 	w.eventually("new connections are refused", func() bool {
 		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(w.app.URL(), "http://"))
 		if err == nil {
-			conn.Close()
+			_ = conn.Close()
 		}
 		return err != nil
 	})
@@ -208,7 +208,7 @@ func TestSignal(t *testing.T) {
 	w.eventually("new connections are refused", func() bool {
 		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(served.url, "http://"))
 		if err == nil {
-			conn.Close()
+			_ = conn.Close()
 		}
 		return err != nil
 	})

@@ -75,8 +75,10 @@ func TestMarks(t *testing.T) {
 	again, _ := w.sim.Payment(key)
 	for _, fault := range []tosssim.Fault{
 		{Kind: tosssim.Status, Code: 401, Body: `{"code":"UNAUTHORIZED_KEY","message":"MARK_GATEWAY_MESSAGE"}`},
-		{Kind: tosssim.HTML}, {Kind: tosssim.Reset},
-		{Kind: tosssim.Body, Body: `{"paymentKey":"MARK`}, {Kind: tosssim.Body, Body: "MARK_PLAIN", ContentType: "text/plain"},
+		{Kind: tosssim.HTML},
+		{Kind: tosssim.Reset},
+		{Kind: tosssim.Body, Body: `{"paymentKey":"MARK`},
+		{Kind: tosssim.Body, Body: "MARK_PLAIN", ContentType: "text/plain"},
 	} {
 		fault.Op = tosssim.Get
 		w.sim.Fail(fault)

@@ -17,11 +17,11 @@ import (
 )
 
 // series gathers the value of every series of ours, by name and labels.
-func series(t testing.TB, registry *prometheus.Registry) map[string]float64 {
-	t.Helper()
+func series(tb testing.TB, registry *prometheus.Registry) map[string]float64 {
+	tb.Helper()
 	families, err := registry.Gather()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	values := make(map[string]float64)
 	for _, f := range families {

@@ -96,10 +96,23 @@ func (h *history) step() {
 		do   func()
 	}
 	acts := []act{
-		{"buyer", h.newBuyer}, {"confirm", h.confirmAny}, {"confirm", h.confirmAny}, {"trouble", h.trouble},
-		{"dashboard", h.dashboardCancel}, {"cancel", h.ourCancel}, {"notice", h.deliverAny}, {"notice", h.deliverAny},
-		{"lose", h.loseNotice}, {"due", h.deliverDue}, {"sweep", h.sweepAny}, {"list", h.listAny}, {"time", h.pass},
-		{"crash", h.crashNext}, {"restart", h.crashed}, {"account", h.account}, {"heal", h.sim.Heal},
+		{"buyer", h.newBuyer},
+		{"confirm", h.confirmAny},
+		{"confirm", h.confirmAny},
+		{"trouble", h.trouble},
+		{"dashboard", h.dashboardCancel},
+		{"cancel", h.ourCancel},
+		{"notice", h.deliverAny},
+		{"notice", h.deliverAny},
+		{"lose", h.loseNotice},
+		{"due", h.deliverDue},
+		{"sweep", h.sweepAny},
+		{"list", h.listAny},
+		{"time", h.pass},
+		{"crash", h.crashNext},
+		{"restart", h.crashed},
+		{"account", h.account},
+		{"heal", h.sim.Heal},
 	}
 	n := rapid.IntRange(0, len(acts)-1).Draw(h.r, "act")
 	h.r.Logf("%s", acts[n].name)

@@ -20,8 +20,9 @@ type shop struct {
 	client *http.Client
 }
 
-func newShop(t testing.TB, url string) *shop {
-	return &shop{t: t, url: url, client: &http.Client{
+func newShop(tb testing.TB, url string) *shop {
+	tb.Helper()
+	return &shop{t: tb, url: url, client: &http.Client{
 		Transport: &http.Transport{MaxIdleConnsPerHost: 32}, Timeout: 60 * time.Second,
 	}}
 }
@@ -50,10 +51,10 @@ func (r reply) is() string {
 }
 
 // want fails the test unless the answer is that.
-func (r reply) want(t testing.TB, what, short string) reply {
-	t.Helper()
+func (r reply) want(tb testing.TB, what, short string) reply {
+	tb.Helper()
 	if got := r.is(); got != short {
-		t.Fatalf("%s: got %s, want %s: %s", what, got, short, r.body)
+		tb.Fatalf("%s: got %s, want %s: %s", what, got, short, r.body)
 	}
 	return r
 }

@@ -13,10 +13,20 @@ import (
 func TestConfirm_ReplyIsLost(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []tosssim.Fault{
-		{Kind: tosssim.LostReply}, {Kind: tosssim.DoThenHang}, {Kind: tosssim.Hang}, {Kind: tosssim.Reset},
-		{Kind: tosssim.DoThenStatus, Code: 500}, {Kind: tosssim.DoThenStatus, Code: 502}, {Kind: tosssim.Status, Code: 503},
-		{Kind: tosssim.HTML}, {Kind: tosssim.HTML, Code: 200}, {Kind: tosssim.Garbage}, {Kind: tosssim.StalledBody},
-		{Kind: tosssim.EmptyArray}, {Kind: tosssim.Body, Body: ""}, {Kind: tosssim.Body, Code: 204},
+		{Kind: tosssim.LostReply},
+		{Kind: tosssim.DoThenHang},
+		{Kind: tosssim.Hang},
+		{Kind: tosssim.Reset},
+		{Kind: tosssim.DoThenStatus, Code: 500},
+		{Kind: tosssim.DoThenStatus, Code: 502},
+		{Kind: tosssim.Status, Code: 503},
+		{Kind: tosssim.HTML},
+		{Kind: tosssim.HTML, Code: 200},
+		{Kind: tosssim.Garbage},
+		{Kind: tosssim.StalledBody},
+		{Kind: tosssim.EmptyArray},
+		{Kind: tosssim.Body, Body: ""},
+		{Kind: tosssim.Body, Code: 204},
 	} {
 		t.Run(string(fault.Kind), func(t *testing.T) {
 			t.Parallel()

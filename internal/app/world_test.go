@@ -3,7 +3,6 @@ package app_test
 import (
 	"context"
 	"log/slog"
-	"net/http"
 	"net/http/httptest"
 	"testing"
 	"time"
@@ -47,13 +46,13 @@ type setting func(*app.Config, *tosssim.Config)
 
 // newWorld opens the books, starts the gateway and one instance. At the end of the test the books must be sound and the
 // gateway must have seen nothing that was not intended first.
-func newWorld(t testing.TB, settings ...setting) *world {
-	t.Helper()
-	w := &world{TB: t, url: postgrestest.NewURL(t), clock: tosssim.NewManualClock(opening()), logs: &logBook{}}
+func newWorld(tb testing.TB, settings ...setting) *world {
+	tb.Helper()
+	w := &world{TB: tb, url: postgrestest.NewURL(tb), clock: tosssim.NewManualClock(opening()), logs: &logBook{}}
 	var err error
-	w.db, err = postgres.Open(t.Context(), postgres.Config{URL: w.url, MaxConns: 4, ApplicationName: "test"})
+	w.db, err = postgres.Open(tb.Context(), postgres.Config{URL: w.url, MaxConns: 4, ApplicationName: "test"})
 	w.must(err)
-	t.Cleanup(w.db.Close)
+	tb.Cleanup(w.db.Close)
 	simulated := tosssim.Config{SecretKey: secretKey, Clock: w.clock}
 	w.cfg = app.Config{
 		DatabaseURL: w.url, Listen: "127.0.0.1:0", PrivateListen: "127.0.0.1:0", TossSecretKey: secretKey,
@@ -67,7 +66,7 @@ func newWorld(t testing.TB, settings ...setting) *world {
 	w.openGateway(simulated)
 	w.app = w.start()
 	w.listen()
-	t.Cleanup(w.finish)
+	tb.Cleanup(w.finish)
 	return w
 }
 
@@ -112,8 +111,8 @@ func patient() pgclient.Paths {
 // hasty is patient with an end that a test can wait for.
 func hasty(c *app.Config, _ *tosssim.Config) {
 	limits := pgclient.Path{
-		Attempt: 300 * time.Millisecond, Connect: 300 * time.Millisecond, Attempts: 2, Wait: -1, BackoffMin: time.Millisecond,
-		BackoffMax: 2 * time.Millisecond, Total: time.Second,
+		Attempt: 500 * time.Millisecond, Connect: 500 * time.Millisecond, Attempts: 2, Wait: -1, BackoffMin: time.Millisecond,
+		BackoffMax: 2 * time.Millisecond, Total: 2 * time.Second,
 	}
 	c.Paths.Confirm, c.Paths.Cancel = limits, limits
 	limits.Attempts = 1
@@ -257,5 +256,3 @@ func (w *world) payment(key string) ledger.Payment {
 	w.must(err)
 	return p
 }
-
-var _ http.Handler = (*witness)(nil)
