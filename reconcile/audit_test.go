@@ -143,6 +143,48 @@ func TestAudit_AcceptedDifference(t *testing.T) {
 	}
 }
 
+// TestAudit_AcceptanceCoversOneDifference: what a person accepted of a transaction hides nothing else of it.
+func TestAudit_AcceptanceCoversOneDifference(t *testing.T) {
+	t.Parallel()
+	const accepted = `
+		INSERT INTO mismatches (kind, fingerprint, status, payment_key, transaction_key, currency, amount, detail, opened_at,
+			last_seen_at, resolved_at, resolved_as, note)
+		VALUES ($1, 'f', 'resolved', $2, NULLIF($3, ''), 'KRW', $4, 'odd', now(), now(), now(), 'accepted', 'agreed')`
+	tests := []struct {
+		name   string
+		kind   ledger.Kind
+		amount int
+		ofKey  bool // the acceptance names the cancel
+		damage string
+	}{
+		{"another kind", ledger.KindUnrecognized, 900, true, `UPDATE mirror SET amount = 900 WHERE kind = 'cancel'`},
+		{"another amount", ledger.KindAmountDiffers, 950, true, `UPDATE mirror SET amount = 900 WHERE kind = 'cancel'`},
+		{"of the cancel, not of the capture", ledger.KindAmountDiffers, 900, true, `UPDATE mirror SET amount = 900 WHERE kind = 'capture'`},
+		{"another kind of capture", ledger.KindOrderDiffers, 900, false, `UPDATE mirror SET amount = 900 WHERE kind = 'capture'`},
+		{"a change, not a loss", ledger.KindHistoryChanged, 1000, true, `UPDATE mirror SET missing_since = now() WHERE kind = 'cancel'`},
+		{"of a cancel, not of the paid order", ledger.KindHistoryChanged, 1000, true, `UPDATE mirror SET kind = 'none' WHERE kind = 'capture'`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s := setup(t)
+			key := s.paid("order-1", 1000)
+			cancel := s.canceled(key, 0)
+			s.record(s.ask(ledger.ChannelWebhook, key))
+			s.clock.Advance(20 * time.Minute)
+			s.poll()
+			if !test.ofKey {
+				cancel = ""
+			}
+			s.exec(accepted, test.kind, key, cancel, test.amount)
+			s.exec(test.damage)
+			if st := s.audit(reconcile.ScopeRecent); st.Verdict != reconcile.VerdictBreaks {
+				t.Errorf("nobody accepted this: got %s", st.Verdict)
+			}
+		})
+	}
+}
+
 // TestAudit_CloseDays: which days are closed is read from the audits, so missed ticks are made up for; a day needs the
 // list up to its end and the list's lag.
 func TestAudit_CloseDays(t *testing.T) {

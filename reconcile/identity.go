@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"daesa/ledger"
@@ -66,7 +67,20 @@ type fact struct {
 	W              owing
 	Missing        bool // the list had it and no longer has it
 	VoidAlias      bool // B is a further name of a void that the list has under another key
-	Accepted       bool // a person accepted a difference about it
+	Accepted       []acceptance
+}
+
+// acceptance is one difference about a transaction that a person accepted: of this kind, with this much money at risk.
+// It covers that difference and no other; what becomes wrong with the same transaction later is looked at anew.
+type acceptance struct {
+	Kind     ledger.Kind     `json:"kind"`
+	Currency ledger.Currency `json:"currency"`
+	Minor    int64           `json:"minor"`
+}
+
+// accepts reports whether a person accepted just this difference.
+func (f fact) accepts(kind ledger.Kind, atRisk ledger.Money) bool {
+	return slices.Contains(f.Accepted, acceptance{kind, atRisk.Currency, atRisk.Minor})
 }
 
 // bounds are the instants a comparison judges by.
@@ -118,17 +132,22 @@ func judge(f fact, b bounds) judged {
 func judgeBoth(f fact) judged {
 	if f.G.Amount == f.B.Amount {
 		j := judged{parts: []part{{LineApplied, 1, f.G.Amount}}}
-		if f.Missing && !f.Accepted {
+		if f.Missing && !f.accepts(ledger.KindHistoryChanged, f.G.Amount) {
 			j.breaks(f, ledger.KindHistoryChanged, f.G.Amount, detailVanished)
 		}
 		return j
 	}
+	kind := ledger.KindAmountDiffers
+	if f.G.Amount.Currency != f.B.Amount.Currency {
+		kind = ledger.KindCurrencyDiffers
+	}
+	accepted := f.accepts(kind, f.G.Amount)
 	rest := LineUnexplained
-	if f.Accepted {
+	if accepted {
 		rest = LineAccepted
 	}
 	var j judged
-	if f.G.Amount.Currency != f.B.Amount.Currency {
+	if kind == ledger.KindCurrencyDiffers {
 		j.parts = []part{{rest, 1, f.G.Amount}}
 	} else {
 		j.parts = []part{
@@ -136,11 +155,7 @@ func judgeBoth(f fact) judged {
 			{rest, 0, ledger.Money{Minor: f.G.Amount.Minor - f.B.Amount.Minor, Currency: f.G.Amount.Currency}},
 		}
 	}
-	if !f.Accepted {
-		kind := ledger.KindAmountDiffers
-		if f.G.Amount.Currency != f.B.Amount.Currency {
-			kind = ledger.KindCurrencyDiffers
-		}
+	if !accepted {
 		j.breaks(f, kind, f.G.Amount, fmt.Sprintf("the cancel is %s at the gateway and %s here", f.G.Amount, f.B.Amount))
 	}
 	return j
@@ -152,7 +167,7 @@ func judgeListed(f fact, b bounds) judged {
 	switch {
 	case f.W.Present && b.now.Before(f.W.maximumAge()):
 		return judged{parts: []part{{f.W.line(b.now), 1, f.G.Amount}}, note: f.W.note(b.now)}
-	case f.Accepted:
+	case f.accepts(ledger.KindCancelMissingHere, f.G.Amount):
 		return judged{parts: []part{{LineAccepted, 1, f.G.Amount}}}
 	}
 	j := judged{parts: []part{{LineUnexplained, 1, f.G.Amount}}}
@@ -195,7 +210,7 @@ func judgeBooked(f fact, b bounds) judged {
 		return judged{}
 	case void || !f.B.At.Before(b.asOf.Add(-b.listLag)):
 		return judged{parts: []part{{LineNotListed, 1, f.B.Amount}}}
-	case f.Accepted:
+	case f.accepts(ledger.KindCancelMissingThere, f.B.Amount):
 		return judged{}
 	}
 	var j judged

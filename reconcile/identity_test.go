@@ -15,6 +15,20 @@ func testBounds() bounds {
 	return bounds{now: now, asOf: now, since: now.Add(-5 * day), listLag: 10 * time.Minute}
 }
 
+// drawAcceptances draws what a person accepted, which may or may not be what is wrong.
+func drawAcceptances(t *rapid.T) []acceptance {
+	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) acceptance {
+		return acceptance{
+			Kind: rapid.SampledFrom([]ledger.Kind{
+				ledger.KindCancelMissingHere, ledger.KindCancelMissingThere, ledger.KindAmountDiffers, ledger.KindCurrencyDiffers,
+				ledger.KindHistoryChanged, ledger.KindUnrecognized,
+			}).Draw(t, "accepted kind"),
+			Currency: rapid.SampledFrom([]ledger.Currency{ledger.KRW, ledger.USD, ledger.JPY}).Draw(t, "accepted currency"),
+			Minor:    rapid.Int64Range(0, 3).Draw(t, "accepted amount"),
+		}
+	}), 0, 4).Draw(t, "accepted")
+}
+
 // drawFact draws any combination of the three sets, sound or not.
 func drawFact(t *rapid.T, n int, b bounds) fact {
 	currency := rapid.SampledFrom([]ledger.Currency{ledger.KRW, ledger.USD, ledger.JPY})
@@ -32,7 +46,7 @@ func drawFact(t *rapid.T, n int, b bounds) fact {
 	f := fact{
 		TransactionKey: fmt.Sprintf("tx-%d", n), PaymentKey: fmt.Sprintf("pay-%d", n), OrderID: fmt.Sprintf("order-%d", n%7),
 		G: draw("g"), B: draw("b"), Missing: rapid.Bool().Draw(t, "missing"), VoidAlias: rapid.Bool().Draw(t, "alias"),
-		Accepted: rapid.Bool().Draw(t, "accepted"),
+		Accepted: drawAcceptances(t),
 	}
 	if rapid.Bool().Draw(t, "w") {
 		f.W = owing{
@@ -146,6 +160,7 @@ func TestJudge_Lines(t *testing.T) {
 	b := testBounds()
 	amount := ledger.Won(1000)
 	at := func(ago time.Duration) side { return side{Present: true, Amount: amount, At: b.now.Add(-ago)} }
+	accept := func(kind ledger.Kind, won int64) []acceptance { return []acceptance{{kind, ledger.KRW, won}} }
 	work := func(kind ledger.WorkKind, opened, deadline, next time.Duration) owing {
 		return owing{
 			Present: true, Kind: kind, OpenedAt: b.now.Add(-opened), Deadline: b.now.Add(deadline), Amount: amount,
@@ -168,17 +183,20 @@ func TestJudge_Lines(t *testing.T) {
 		{"past its last chance", fact{G: at(day), W: work(listed, day, -16*time.Minute, 0)}, []LineName{LineUnexplained, LineBreaks}},
 		{"found after its last chance", fact{G: at(5 * day), W: work(listed, time.Minute, -day, 0)}, []LineName{LineSweeping}},
 		{"nobody asks", fact{G: at(time.Hour)}, []LineName{LineUnexplained, LineBreaks}},
-		{"nobody asks, accepted", fact{G: at(time.Hour), Accepted: true}, []LineName{LineAccepted}},
+		{"nobody asks, accepted", fact{G: at(time.Hour), Accepted: accept(ledger.KindCancelMissingHere, 1000)}, []LineName{LineAccepted}},
+		{"nobody asks, something else accepted", fact{G: at(time.Hour), Accepted: accept(ledger.KindHistoryChanged, 1000)}, []LineName{LineUnexplained, LineBreaks}},
+		{"nobody asks, another amount accepted", fact{G: at(time.Hour), Accepted: accept(ledger.KindCancelMissingHere, 900)}, []LineName{LineUnexplained, LineBreaks}},
 		{"amounts differ", fact{G: at(time.Hour), B: side{true, ledger.Won(900), b.now}}, []LineName{LineApplied, LineUnexplained, LineBreaks}},
-		{"amounts differ, accepted", fact{G: at(time.Hour), B: side{true, ledger.Won(900), b.now}, Accepted: true}, []LineName{LineApplied, LineAccepted}},
+		{"amounts differ, accepted", fact{G: at(time.Hour), B: side{true, ledger.Won(900), b.now}, Accepted: accept(ledger.KindAmountDiffers, 1000)}, []LineName{LineApplied, LineAccepted}},
 		{"not listed, young", fact{B: at(9 * time.Minute)}, []LineName{LineNotListed}},
 		{"not listed", fact{B: at(11 * time.Minute)}, []LineName{LineBreaks}},
-		{"not listed, accepted", fact{B: at(time.Hour), Accepted: true}, nil},
+		{"not listed, accepted", fact{B: at(time.Hour), Accepted: accept(ledger.KindCancelMissingThere, 1000)}, nil},
 		{"not listed, before the list begins", fact{B: at(6 * day)}, nil},
 		{"a void the list does not show", fact{B: side{true, ledger.Won(0), b.now.Add(-time.Hour)}}, []LineName{LineNotListed}},
 		{"a void under another key", fact{B: side{true, ledger.Won(0), b.now.Add(-time.Hour)}, VoidAlias: true}, nil},
 		{"only claimed", fact{W: work(claimed, time.Hour, day, 0)}, []LineName{LineUnproven}},
 		{"no longer listed", fact{G: at(time.Hour), B: at(time.Hour), Missing: true}, []LineName{LineApplied, LineBreaks}},
+		{"no longer listed, accepted", fact{G: at(time.Hour), B: at(time.Hour), Missing: true, Accepted: accept(ledger.KindHistoryChanged, 1000)}, []LineName{LineApplied}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -150,7 +150,7 @@ type factRow struct {
 	WAmount        *int64           `db:"w_amount"`
 	Missing        bool             `db:"missing"`
 	VoidAlias      bool             `db:"void_alias"`
-	Accepted       bool             `db:"accepted"`
+	Accepted       []acceptance     `db:"accepted"`
 }
 
 // facts reads the three sets by transaction key and tallies them. A cancel that moved no money counts as nothing on
@@ -174,7 +174,9 @@ func (a *Auditor) facts(ctx context.Context, tx pgx.Tx, w window, t *tally) erro
 			w.notice_next_at AS w_next_at, w.currency AS w_currency, w.amount AS w_amount,
 			g.missing_since IS NOT NULL AS missing,
 			COALESCE(c.amount = 0 AND EXISTS (SELECT 1 FROM mirror x WHERE x.payment_key = c.payment_key AND x.kind = 'cancel'), false) AS void_alias,
-			EXISTS (SELECT 1 FROM mismatches m WHERE m.transaction_key = k.transaction_key AND m.resolved_as = 'accepted') AS accepted
+			(SELECT jsonb_agg(jsonb_build_object('kind', m.kind, 'currency', m.currency, 'minor', m.amount)) FROM mismatches m
+				WHERE m.transaction_key = k.transaction_key AND m.resolved_as = 'accepted' AND m.amount IS NOT NULL
+					AND (m.kind <> 'history_changed' OR m.detail = @vanished)) AS accepted
 		FROM keys k
 		LEFT JOIN mirror g ON g.transaction_key = k.transaction_key AND g.kind = 'cancel' AND NOT g.is_foreign AND g.at >= @opening
 		LEFT JOIN LATERAL (
@@ -193,7 +195,7 @@ func (a *Auditor) facts(ctx context.Context, tx pgx.Tx, w window, t *tally) erro
 			AND NOT (g.transaction_key IS NULL AND EXISTS (SELECT 1 FROM mirror x
 				WHERE x.transaction_key = k.transaction_key AND (x.is_foreign OR x.at < @opening OR x.kind = 'unrecognized')))
 			AND (g.transaction_key IS NOT NULL OR c.transaction_key IS NOT NULL OR w.kind IS NOT NULL)`,
-		pgx.StrictNamedArgs{"from": w.from, "to": w.to, "opening": a.cfg.OpeningAt, "all_work": w.allWork})
+		pgx.StrictNamedArgs{"from": w.from, "to": w.to, "opening": a.cfg.OpeningAt, "all_work": w.allWork, "vanished": detailVanished})
 	if err != nil {
 		return fmt.Errorf("read the cancels of both books: %w", err)
 	}

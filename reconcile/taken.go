@@ -38,8 +38,9 @@ func (a *Auditor) captures(ctx context.Context, tx pgx.Tx, w window, t *tally) (
 			EXISTS (SELECT 1 FROM orders o WHERE o.order_id = g.order_id) AS ordered,
 			EXISTS (SELECT 1 FROM work w WHERE w.payment_key = g.payment_key AND w.closed_at IS NULL
 				AND w.kind = 'confirm_unknown' AND GREATEST(w.deadline, w.opened_at + interval '1 day') > @now) AS pending,
-			EXISTS (SELECT 1 FROM mismatches m WHERE m.payment_key = g.payment_key AND m.resolved_as = 'accepted'
-				AND m.kind IN ('payment_without_order', 'amount_differs', 'currency_differs', 'order_differs', 'merchant_differs')) AS accepted
+			EXISTS (SELECT 1 FROM mismatches m WHERE m.payment_key = g.payment_key AND m.transaction_key IS NULL
+				AND m.resolved_as = 'accepted' AND m.amount = g.amount AND m.currency = g.currency
+				AND m.kind = CASE WHEN c.amount IS NULL THEN 'payment_without_order' ELSE 'amount_differs' END) AS accepted
 		FROM mirror g
 		LEFT JOIN LATERAL (
 			SELECT c.amount, c.currency FROM captures c
@@ -112,8 +113,10 @@ func (a *Auditor) unlisted(ctx context.Context, tx pgx.Tx, w window, t *tally) e
 			AND NOT EXISTS (SELECT 1 FROM mirror g WHERE g.payment_key = c.payment_key AND g.missing_since IS NULL
 				AND (g.kind = 'capture' OR (g.kind = 'cancel' AND g.transaction_key = c.transaction_key)))
 			AND NOT EXISTS (SELECT 1 FROM mismatches m WHERE m.payment_key = c.payment_key AND m.resolved_as = 'accepted'
-				AND m.kind IN ('order_without_payment', 'history_changed'))`,
-		pgx.StrictNamedArgs{"since": w.since, "settled": w.asOf.Add(-w.listLag), "to": w.to})
+				AND m.amount = c.amount AND m.currency = c.currency
+				AND (m.kind = 'order_without_payment'
+				  OR (m.kind = 'history_changed' AND m.transaction_key = c.transaction_key AND m.detail = @vanished)))`,
+		pgx.StrictNamedArgs{"since": w.since, "settled": w.asOf.Add(-w.listLag), "to": w.to, "vanished": detailVanished})
 	if err != nil {
 		return fmt.Errorf("look for captures that are not listed: %w", err)
 	}
