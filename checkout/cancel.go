@@ -76,7 +76,7 @@ func (h *Handler) cancelWish(r *http.Request, body cancelBody) (cancelWish, erro
 		return cancelWish{}, unavailable(err)
 	}
 	wish := cancelWish{payment: p, order: ledger.CancelOrder{
-		RequestID: cancelID(web.Actor(r.Context()), r.Header.Get(keyHeader), key), PaymentKey: key, Reason: body.Reason,
+		RequestID: derivedID("can_", web.Actor(r.Context()), r.Header.Get(keyHeader), key), PaymentKey: key, Reason: body.Reason,
 		RequestedBy: web.Actor(r.Context()),
 	}}
 	if body.Amount != nil {
@@ -113,10 +113,11 @@ func (w *cancelWish) refundTo(account *refundAccount) error {
 	return nil
 }
 
-// cancelID names a cancel by who asks, under what key, for which payment.
-func cancelID(actor, key, paymentKey string) string {
-	sum := sha256.Sum256([]byte(strings.Join([]string{actor, key, paymentKey}, "\x00")))
-	return "can_" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16]))
+// derivedID names what is asked for by who asks, under what key, for what: the same request has the same id, and no two
+// callers share one because they count their keys alike.
+func derivedID(prefix, actor, key, subject string) string {
+	sum := sha256.Sum256([]byte(strings.Join([]string{actor, key, subject}, "\x00")))
+	return prefix + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16]))
 }
 
 // cancel answers from the row of an earlier request, or claims a slot, commits the request, sends it, and records what

@@ -40,8 +40,9 @@ type spendBody struct {
 	Amount  int64  `json:"amount"`
 }
 
-// SpendCredits serves POST /v1/customers/{customer_id}/credits/spend. The spend is named by spend_id, or else by the
-// Idempotency-Key: under one name it is spent once.
+// SpendCredits serves POST /v1/customers/{customer_id}/credits/spend. A spend_id is the merchant's own name of the spend,
+// the same for every caller: under it, it is spent once. Without one the spend is named by the Idempotency-Key, which
+// belongs to its caller and the customer: the same key of another caller is another spend.
 func (h *Handler) SpendCredits(w http.ResponseWriter, r *http.Request) error {
 	body, err := web.Decode[spendBody](r, bodyMax)
 	if err != nil {
@@ -53,10 +54,10 @@ func (h *Handler) SpendCredits(w http.ResponseWriter, r *http.Request) error {
 		return invalid("the customer id must have 1 to 128 characters")
 	case len(body.SpendID) > 255:
 		return invalid("spend_id may have at most 255 bytes")
-	case body.Amount <= 0:
-		return invalid("amount must be above nothing")
+	case body.Amount <= 0 || body.Amount > ledger.OrderMax:
+		return invalid("amount must be between 1 and 1,000,000,000,000")
 	}
-	id := cmp.Or(body.SpendID, r.Header.Get(keyHeader))
+	id := cmp.Or(body.SpendID, derivedID("spend_", web.Actor(r.Context()), r.Header.Get(keyHeader), customer))
 	answer, err := h.once(r, "spend "+customer, body, func() (reply, error) {
 		return h.spend(r.Context(), id, customer, body.Amount)
 	})

@@ -109,6 +109,8 @@ func TestOrder_BadTerms(t *testing.T) {
 		{"currency", "CREDIT"},
 		{"credits", -1},
 		{"credits", 10},
+		{"credits", 1_000_000_000_001},
+		{"amount", 1_000_000_000_001},
 		{"expires_in_seconds", -1},
 		{"expires_in_seconds", 1 << 40},
 		{"name", string(make([]byte, 0)) + fmt.Sprintf("%0101d", 0)},

@@ -105,8 +105,10 @@ func (h *Handler) newOrder(body orderBody) (ledger.Order, error) {
 		return ledger.Order{}, invalid("customer_id may have at most 128 characters")
 	case utf8.RuneCountInString(body.Name) > 100:
 		return ledger.Order{}, invalid("name may have at most 100 characters")
-	case body.Credits < 0:
-		return ledger.Order{}, invalid("credits must not be negative")
+	case due.Minor > ledger.OrderMax:
+		return ledger.Order{}, invalid("amount may be at most 1,000,000,000,000 of the currency's smallest unit")
+	case body.Credits < 0 || body.Credits > ledger.OrderMax:
+		return ledger.Order{}, invalid("credits must be between 0 and 1,000,000,000,000")
 	case body.Credits > 0 && body.CustomerID == "":
 		return ledger.Order{}, invalid("credits need a customer_id to go to")
 	case body.ExpiresInSeconds < 0 || body.ExpiresInSeconds > int64(expiryMax/time.Second):

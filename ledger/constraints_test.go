@@ -113,6 +113,8 @@ func TestConstraints_StandAlone(t *testing.T) {
 		{"payments_canceled_within_captured", []string{
 			`ALTER TABLE payments DROP CONSTRAINT payments_status_follows_money`, `UPDATE payments SET canceled = captured + 1`,
 		}},
+		{"orders_amount_bounded", []string{`UPDATE orders SET amount = 1000000000001`}},
+		{"orders_credits_bounded", []string{`UPDATE orders SET customer_id = 'c', credits = 1000000000001`}},
 		{"payments_undecided_is_dated", []string{`UPDATE payments SET undecided_since = now()`}},
 		{"payments_credits_bounded", []string{`UPDATE payments SET credits_revoked = credits_granted + 1`}},
 	} {

@@ -12,6 +12,10 @@ import (
 // ErrOrderDiffers reports an order id that exists with other terms.
 var ErrOrderDiffers = errors.New("the order exists with other terms")
 
+// OrderMax bounds an order's amount, in minor units, and its credits; the database holds both to it. Sums over orders are
+// 64 bits wide: a single order of 9 × 10¹⁸ would leave no room, and the next payment of that customer could never be booked.
+const OrderMax = 1_000_000_000_000
+
 type orderRow struct {
 	OrderID    string      `db:"order_id"`
 	Status     OrderStatus `db:"status"`

@@ -8,16 +8,16 @@ CREATE TABLE orders (
     status      text NOT NULL DEFAULT 'pending'
         CONSTRAINT orders_status_known CHECK (status IN ('pending', 'paid', 'partially_canceled', 'canceled', 'expired')),
     currency    text NOT NULL CONSTRAINT orders_currency_known CHECK (currency IN ('KRW', 'USD', 'JPY')),
-    amount      bigint NOT NULL CONSTRAINT orders_amount_positive CHECK (amount > 0),
+    amount      bigint NOT NULL CONSTRAINT orders_amount_bounded CHECK (amount BETWEEN 1 AND 1000000000000),
     customer_id text CONSTRAINT orders_customer_bounded CHECK (length(customer_id) BETWEEN 1 AND 128),
     name        text NOT NULL DEFAULT '' CONSTRAINT orders_name_bounded CHECK (length(name) <= 100),
-    credits     bigint NOT NULL DEFAULT 0 CONSTRAINT orders_credits_not_negative CHECK (credits >= 0),
+    credits     bigint NOT NULL DEFAULT 0 CONSTRAINT orders_credits_bounded CHECK (credits BETWEEN 0 AND 1000000000000),
     created_at  timestamptz NOT NULL,
     expires_at  timestamptz NOT NULL,
     CONSTRAINT orders_credits_need_customer CHECK (credits = 0 OR customer_id IS NOT NULL)
 );
 COMMENT ON TABLE orders IS 'What buyers owe. The amount comes from the merchant''s server and from nowhere else.';
-COMMENT ON COLUMN orders.credits IS 'Credits granted to the customer when the order is paid.';
+COMMENT ON COLUMN orders.credits IS 'Credits granted to the customer when the order is paid. Bounded, so that no sum of them overflows.';
 COMMENT ON COLUMN orders.expires_at IS 'Without a live payment by then the order expires.';
 CREATE INDEX orders_expiring ON orders (expires_at) WHERE status = 'pending';
 

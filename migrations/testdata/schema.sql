@@ -526,9 +526,9 @@ CREATE TABLE public.orders (
     credits bigint DEFAULT 0 NOT NULL,
     created_at timestamp with time zone NOT NULL,
     expires_at timestamp with time zone NOT NULL,
-    CONSTRAINT orders_amount_positive CHECK ((amount > 0)),
+    CONSTRAINT orders_amount_bounded CHECK (((amount >= 1) AND (amount <= '1000000000000'::bigint))),
+    CONSTRAINT orders_credits_bounded CHECK (((credits >= 0) AND (credits <= '1000000000000'::bigint))),
     CONSTRAINT orders_credits_need_customer CHECK (((credits = 0) OR (customer_id IS NOT NULL))),
-    CONSTRAINT orders_credits_not_negative CHECK ((credits >= 0)),
     CONSTRAINT orders_currency_known CHECK ((currency = ANY (ARRAY['KRW'::text, 'USD'::text, 'JPY'::text]))),
     CONSTRAINT orders_customer_bounded CHECK (((length(customer_id) >= 1) AND (length(customer_id) <= 128))),
     CONSTRAINT orders_id_form CHECK ((order_id ~ '^[A-Za-z0-9_=-]{6,64}$'::text)),
@@ -542,7 +542,7 @@ COMMENT ON TABLE public.orders IS 'What buyers owe. The amount comes from the me
 
 -- Name: COLUMN orders.credits; Type: COMMENT; Schema: public; Owner: -
 
-COMMENT ON COLUMN public.orders.credits IS 'Credits granted to the customer when the order is paid.';
+COMMENT ON COLUMN public.orders.credits IS 'Credits granted to the customer when the order is paid. Bounded, so that no sum of them overflows.';
 
 -- Name: COLUMN orders.expires_at; Type: COMMENT; Schema: public; Owner: -
 
