@@ -15,3 +15,8 @@ CREATE INDEX list_runs_by_start ON list_runs (started_at DESC);
 CREATE INDEX captures_by_time ON captures (captured_at);
 CREATE INDEX mismatches_of_transaction ON mismatches (transaction_key) WHERE transaction_key IS NOT NULL;
 CREATE INDEX mismatches_of_payment ON mismatches (payment_key) WHERE payment_key IS NOT NULL;
+
+-- What came to a business day after it was closed, in either book: a probe a day, however long the history.
+CREATE INDEX mirror_of_day_by_seen ON mirror (day, first_seen_at);
+CREATE INDEX cancels_of_day_by_record ON cancels (((canceled_at AT TIME ZONE 'Asia/Seoul')::date), recorded_at);
+CREATE INDEX captures_of_day_by_record ON captures (((captured_at AT TIME ZONE 'Asia/Seoul')::date), recorded_at);

@@ -119,11 +119,14 @@ func (a *Auditor) bind(w *window, c coverage, scope Scope) {
 	case scope.Name != ScopeDay && readTo.Before(w.now.Add(-w.listLag)):
 		w.reasons = append(w.reasons, "the gateway's list was read up to "+stamp(readTo)+" only")
 	}
+	if whole := w.from.Equal(w.since) || !a.cfg.OpeningAt.IsZero(); scope.Name == ScopeDay && !whole {
+		w.reasons = append(w.reasons, "the gateway's list was read from "+stamp(w.since)+" on only; the day begins earlier")
+	}
 	if c.LastFail != "" && scope.Name != ScopeDay {
 		w.reasons = append(w.reasons, "the last read of the gateway's list failed: "+c.LastFail)
 	}
 	w.looked = Looked{
-		From: w.from.UTC(), To: w.to.UTC(), Lag: w.listLag.String(), Runs: c.Runs, FailedRuns: c.Failed,
+		From: w.since.UTC(), To: w.to.UTC(), Lag: w.listLag.String(), Runs: c.Runs, FailedRuns: c.Failed,
 		Rows: c.Rows, ForeignRows: c.Foreign,
 	}
 }

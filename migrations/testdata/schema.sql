@@ -810,6 +810,10 @@ CREATE INDEX cancel_requests_in_flight ON public.cancel_requests USING btree (pa
 
 CREATE INDEX cancels_by_time ON public.cancels USING btree (canceled_at);
 
+-- Name: cancels_of_day_by_record; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX cancels_of_day_by_record ON public.cancels USING btree ((((canceled_at AT TIME ZONE 'Asia/Seoul'::text))::date), recorded_at);
+
 -- Name: cancels_of_payment; Type: INDEX; Schema: public; Owner: -
 
 CREATE INDEX cancels_of_payment ON public.cancels USING btree (payment_key);
@@ -817,6 +821,10 @@ CREATE INDEX cancels_of_payment ON public.cancels USING btree (payment_key);
 -- Name: captures_by_time; Type: INDEX; Schema: public; Owner: -
 
 CREATE INDEX captures_by_time ON public.captures USING btree (captured_at);
+
+-- Name: captures_of_day_by_record; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX captures_of_day_by_record ON public.captures USING btree ((((captured_at AT TIME ZONE 'Asia/Seoul'::text))::date), recorded_at);
 
 -- Name: captures_one_per_transaction; Type: INDEX; Schema: public; Owner: -
 
@@ -873,6 +881,10 @@ CREATE INDEX mirror_by_time ON public.mirror USING btree (at);
 -- Name: mirror_missing; Type: INDEX; Schema: public; Owner: -
 
 CREATE INDEX mirror_missing ON public.mirror USING btree (missing_since) WHERE (missing_since IS NOT NULL);
+
+-- Name: mirror_of_day_by_seen; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX mirror_of_day_by_seen ON public.mirror USING btree (day, first_seen_at);
 
 -- Name: mirror_of_payment; Type: INDEX; Schema: public; Owner: -
 

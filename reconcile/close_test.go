@@ -1,0 +1,75 @@
+package reconcile_test
+
+import (
+	"testing"
+	"time"
+
+	"daesa/ledger"
+	"daesa/pgclient/tosssim"
+	"daesa/reconcile"
+)
+
+// TestCloseDays_LateMoneyReopensTheDay: what arrives after its day was closed, in either book, is in the day's
+// statement in the end.
+func TestCloseDays_LateMoneyReopensTheDay(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		arrive func(s *shop, key string)
+		want   reconcile.Verdict
+	}{
+		{"a row of the list", func(s *shop, _ string) {
+			_, err := s.Mirror.Reread(s.t.Context())
+			s.must(err)
+		}, reconcile.VerdictPending},
+		{"a cancel in our books", func(s *shop, key string) { s.record(s.ask(ledger.ChannelWebhook, key)) }, reconcile.VerdictBreaks},
+		{"a row is gone", func(s *shop, _ string) {
+			s.exec(`UPDATE mirror SET missing_since = $1 WHERE kind = 'capture'`, s.clock.Now())
+		}, reconcile.VerdictBreaks},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s := setup(t)
+			key := s.paid("order-1", 1000)
+			at := s.clock.Now()
+			s.clock.Set(ledger.Day("2026-12-01").Start().Add(20 * time.Minute))
+			s.poll()
+			if days := s.close(); len(days) != 1 || days[0].Verdict != reconcile.VerdictReconciled {
+				t.Fatalf("got %+v", days)
+			}
+			s.clock.Set(at)
+			s.canceled(key, 0)
+			s.clock.Set(ledger.Day("2026-12-01").Start().Add(5 * time.Hour))
+			test.arrive(s, key)
+			s.clock.Advance(2 * time.Minute)
+			if days := s.close(); len(days) != 1 || days[0].Day != "2026-11-30" || days[0].Verdict != test.want {
+				t.Errorf("got %+v, want the day again, %s", days, test.want)
+			}
+			s.clock.Advance(20 * time.Minute)
+			if days := s.close(); len(days) != 0 {
+				t.Errorf("nothing came since and the day is closed again: %+v", days)
+			}
+		})
+	}
+}
+
+// TestCloseDays_BeginsWithTheFirstWholeDay: where nobody said when the books open, the first day of which the list was
+// read is read from its middle, and proves nothing about the whole.
+func TestCloseDays_BeginsWithTheFirstWholeDay(t *testing.T) {
+	t.Parallel()
+	s := setup(t, func(c *reconcile.Config, _ *tosssim.Config) { c.OpeningAt = time.Time{} })
+	s.clock.Advance(96 * time.Hour) // Friday noon; the first poll reads from Monday noon
+	s.poll()
+	s.clock.Advance(24 * time.Hour)
+	s.poll()
+	days := s.close()
+	if len(days) != 4 || days[0].Day != "2026-12-01" || days[0].Verdict != reconcile.VerdictReconciled {
+		t.Errorf("got %+v, want Tuesday to Friday", days)
+	}
+	half, err := s.Auditor.Run(t.Context(), reconcile.Scope{Name: reconcile.ScopeDay, Day: "2026-11-30"})
+	s.must(err)
+	if half.Verdict != reconcile.VerdictIncomplete || !half.Looked.From.Equal(noon()) {
+		t.Errorf("half a day was read from %s on, and the whole is %s", half.Looked.From, half.Verdict)
+	}
+}

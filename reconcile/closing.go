@@ -1,0 +1,89 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"daesa/ledger"
+)
+
+const (
+	closingDays      = 35
+	closeAgain       = time.Hour
+	closeAgainUnread = 10 * time.Minute
+	// commitsWithin is how much older than its commit the time in a row can be: what a closing run did not see may
+	// bear a time from just before it.
+	commitsWithin = time.Minute
+)
+
+// CloseDays audits every closed business day that has no settled audit yet, oldest first. Which days those are is read
+// from the audits themselves, so that a day is closed however many ticks were missed. A day that could not be closed
+// cleanly is looked at again: soon when the list was incomplete, hourly while something is pending or broken. A settled
+// one is looked at again when either book learned of something that happened on it.
+func (a *Auditor) CloseDays(ctx context.Context) ([]Statement, error) {
+	days, err := a.openDays(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var done []Statement
+	for _, d := range days {
+		s, err := a.Run(ctx, Scope{Name: ScopeDay, Day: d})
+		if err != nil {
+			return done, err
+		}
+		done = append(done, s)
+	}
+	return done, nil
+}
+
+// openDays lists the days to audit now. Where the books were opened at a known instant they begin with its day, else
+// with the first day that the list was read for from its very start.
+func (a *Auditor) openDays(ctx context.Context) ([]ledger.Day, error) {
+	now := a.cfg.now()
+	last := ledger.DayOf(ledger.DayOf(now.Add(-a.cfg.ListLag)).Start().Add(-time.Hour))
+	rows, err := a.cfg.DB.Query(ctx, `
+		WITH began AS (
+			SELECT (COALESCE(@opening, min(window_from) + interval '1 day' - interval '1 microsecond', @now) AT TIME ZONE 'Asia/Seoul')::date AS day
+			FROM list_runs
+			WHERE result = 'complete')
+		SELECT to_char(d, 'YYYY-MM-DD')
+		FROM began, generate_series(GREATEST(@oldest::date, began.day)::timestamp, @last::date, interval '1 day') AS d
+		LEFT JOIN LATERAL (
+			SELECT r.verdict, r.started_at FROM audit_runs r
+			WHERE r.scope = 'day' AND r.day = d::date
+			ORDER BY r.started_at DESC
+			LIMIT 1) r ON true
+		WHERE r.verdict IS NULL
+			OR (r.verdict IN ('incomplete', 'error') AND r.started_at <= @unread)
+			OR (r.verdict IN ('breaks', 'reconciled_with_pending') AND r.started_at <= @again)
+			OR (r.started_at <= @unread AND (
+				EXISTS (SELECT 1 FROM mirror g WHERE g.day = d::date AND g.first_seen_at >= r.started_at - @commits_within::interval)
+				OR EXISTS (SELECT 1 FROM mirror g WHERE g.day = d::date AND g.missing_since >= r.started_at - @commits_within::interval)
+				OR EXISTS (SELECT 1 FROM cancels c WHERE (c.canceled_at AT TIME ZONE 'Asia/Seoul')::date = d::date
+					AND c.recorded_at >= r.started_at - @commits_within::interval)
+				OR EXISTS (SELECT 1 FROM captures c WHERE (c.captured_at AT TIME ZONE 'Asia/Seoul')::date = d::date
+					AND c.recorded_at >= r.started_at - @commits_within::interval)))
+		ORDER BY d`,
+		pgx.StrictNamedArgs{
+			"oldest": string(ledger.DayOf(now.Add(-closingDays * day))), "opening": nullTime(a.cfg.OpeningAt), "now": now,
+			"last": string(last), "unread": now.Add(-closeAgainUnread), "again": now.Add(-closeAgain), "commits_within": commitsWithin,
+		})
+	if err != nil {
+		return nil, fmt.Errorf("look for days to close: %w", err)
+	}
+	days, err := pgx.CollectRows(rows, pgx.RowTo[ledger.Day])
+	if err != nil {
+		return nil, fmt.Errorf("look for days to close: %w", err)
+	}
+	return days, nil
+}
+
+func nullTime(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
