@@ -137,8 +137,8 @@ func differs(p Payment, o Observation) (Finding, bool) {
 		return Finding{}, false // no money moved under this key, whatever the buyer had chosen to pay
 	case o.OrderID != p.OrderID:
 		return finding(KindOrderDiffers, p, o, "the gateway names order "+o.OrderID), true
-	case p.MerchantID != "" && o.MerchantID != "" && o.MerchantID != p.MerchantID:
-		return finding(KindMerchantDiffers, p, o, "the gateway names merchant "+o.MerchantID), true
+	case p.MerchantID != "" && o.MerchantID != p.MerchantID:
+		return finding(KindMerchantDiffers, p, o, fmt.Sprintf("the gateway names merchant %q", o.MerchantID)), true
 	case o.Total.Currency != p.Amount.Currency:
 		return finding(KindCurrencyDiffers, p, o, "the gateway's amount is "+o.Total.String()), true
 	case o.Total != p.Amount:

@@ -352,6 +352,7 @@ func TestDecide_NotOurs(t *testing.T) {
 		{"another payment", func(o *Observation) { o.PaymentKey = "pk_2" }, KindOrderDiffers},
 		{"another order", func(o *Observation) { o.OrderID = "order_2" }, KindOrderDiffers},
 		{"another merchant", func(o *Observation) { o.MerchantID = "shop2" }, KindMerchantDiffers},
+		{"no merchant named", func(o *Observation) { o.MerchantID = "" }, KindMerchantDiffers},
 		{"another amount", func(o *Observation) { o.Total = Won(50_001) }, KindAmountDiffers},
 		{"another currency", func(o *Observation) { o.Total.Currency = JPY }, KindCurrencyDiffers},
 	} {

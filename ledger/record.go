@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,9 @@ type Config struct {
 	Notify  Notifier
 	Metrics *Metrics
 	Now     func() time.Time
+
+	// MerchantID is what the gateway must say of every payment; "" = not checked.
+	MerchantID string
 }
 
 func (c Config) validate() error {
@@ -39,9 +43,10 @@ func (c Config) validate() error {
 // Ledger writes the books. It holds no connection: every writer takes the caller's transaction and never
 // commits it.
 type Ledger struct {
-	notify  Notifier
-	metrics *Metrics
-	now     func() time.Time
+	notify     Notifier
+	metrics    *Metrics
+	now        func() time.Time
+	merchantID string
 }
 
 // New makes a Ledger.
@@ -49,7 +54,7 @@ func New(cfg Config) (*Ledger, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	return &Ledger{notify: cfg.Notify, metrics: cfg.Metrics, now: cfg.Now}, nil
+	return &Ledger{notify: cfg.Notify, metrics: cfg.Metrics, now: cfg.Now, merchantID: cfg.MerchantID}, nil
 }
 
 // Outcome says what an observation did to the books. None of them is an error.
@@ -103,6 +108,7 @@ func (l *Ledger) RecordWith(
 		return Recorded{}, fmt.Errorf("record %s of payment %s: %w", o.Evidence, o.PaymentKey, err)
 	}
 	before := row.payment()
+	before.MerchantID = cmp.Or(before.MerchantID, l.merchantID)
 	decision := Decide(before, o)
 	e := workOut(before, row.order(), row.holder(), o, decision, now)
 	recorded := Recorded{
@@ -184,10 +190,10 @@ func (l *Ledger) adopt(ctx context.Context, tx pgx.Tx, o Observation, now time.T
 	b := &pgx.Batch{}
 	b.Queue(`
 		INSERT INTO payments (payment_key, order_id, merchant_id, status, currency, amount, created_at, updated_at)
-		VALUES (@payment_key, @order_id, '', 'ready', @currency, @amount, @now, @now)
+		VALUES (@payment_key, @order_id, @merchant_id, 'ready', @currency, @amount, @now, @now)
 		ON CONFLICT (payment_key) DO NOTHING`,
 		pgx.StrictNamedArgs{
-			"payment_key": o.PaymentKey, "order_id": order.ID, "currency": order.Amount.Currency,
+			"payment_key": o.PaymentKey, "order_id": order.ID, "merchant_id": l.merchantID, "currency": order.Amount.Currency,
 			"amount": order.Amount.Minor, "now": now,
 		})
 	queueAdoption(b, Payment{Key: o.PaymentKey, OrderID: order.ID, Amount: order.Amount}, now)

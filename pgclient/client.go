@@ -19,7 +19,6 @@ type Config struct {
 	BaseURL     string   // "https://api.tosspayments.com"; plain HTTP only for a test key or on this machine
 	SecretKey   string   // the API's secret key, test_… or live_…
 	SecurityKey string   // 64 hexadecimal digits that sign some notices; "" = signatures are not checked
-	MerchantID  string   // every payment must carry it; "" = not checked
 	Versions    []string // versions of the payment object known to be read right; others are read too, and counted
 	Replicas    int      // instances that share the caps; 0 = 1
 	Paths       Paths

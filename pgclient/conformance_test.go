@@ -32,7 +32,7 @@ func newGateway(t *testing.T, change func(*tosssim.Config)) gateway {
 	t.Cleanup(server.Close)
 	t.Cleanup(sim.Close)
 	cfg := quick(server.URL)
-	cfg.SecretKey, cfg.SecurityKey, cfg.MerchantID = "test_sk_simulator", simulated.SecurityKey, simulated.MerchantID
+	cfg.SecretKey, cfg.SecurityKey = "test_sk_simulator", simulated.SecurityKey
 	cfg.Metrics = NewMetrics(prometheus.NewPedanticRegistry())
 	return gateway{mustNew(t, cfg), sim}
 }

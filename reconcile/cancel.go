@@ -31,7 +31,7 @@ func (s *Sweeper) cancelOwed(ctx context.Context, i item) (Result, error) {
 	case notFound(err):
 		return s.noted(ctx, i, conclusion{result: ResultWaiting, answer: "the gateway knows no such payment"})
 	case err != nil:
-		return s.unanswered(ctx, i, err)
+		return s.unread(ctx, i, err)
 	}
 	if i.Kind == ledger.WorkCancelListed {
 		seen.Listed = i.TransactionKey
@@ -142,7 +142,7 @@ func (s *Sweeper) depositWatch(ctx context.Context, i item) (Result, error) {
 	seen, err := s.cfg.Gateway.Recover(ctx, ledger.ChannelSweep, i.PaymentKey)
 	if err != nil {
 		if s.cfg.now().Before(i.Deadline.Add(day)) {
-			return s.unanswered(ctx, i, err)
+			return s.unread(ctx, i, err)
 		}
 		return s.noted(ctx, i, conclusion{result: ResultExpired, answer: "unanswered: " + err.Error(), close: ledger.ClosedExpired})
 	}

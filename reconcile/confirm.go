@@ -36,7 +36,7 @@ func (s *Sweeper) confirmUnknown(ctx context.Context, i item) (Result, error) {
 	case notFound(err):
 		return s.noted(ctx, i, conclusion{result: ResultWaiting, answer: "the gateway knows neither the payment nor the order"})
 	case err != nil:
-		return s.unanswered(ctx, i, err)
+		return s.unread(ctx, i, err)
 	}
 	if seen.Evidence == ledger.EvidenceOpen && seen.PaymentKey == i.PaymentKey {
 		if payment, ok, err := s.confirmable(ctx, i); err != nil {
@@ -91,7 +91,7 @@ func (s *Sweeper) confirmAgain(ctx context.Context, i item, p ledger.Payment) (R
 	case pgclient.VerdictAsk:
 		seen, err := s.cfg.Gateway.Recover(ctx, ledger.ChannelRecover, p.Key)
 		if err != nil {
-			return s.unanswered(ctx, i, err)
+			return s.unread(ctx, i, err)
 		}
 		return s.recordConfirm(ctx, i, seen)
 	case pgclient.VerdictUnprocessed:

@@ -29,7 +29,9 @@ func newFeatures(a *App) (f features, err error) {
 	if f.notices, err = checkout.NewNotices(a.log); err != nil {
 		return f, err
 	}
-	f.ledger, err = ledger.New(ledger.Config{Notify: f.notices, Metrics: ledger.NewMetrics(a.registry), Now: a.cfg.Now})
+	f.ledger, err = ledger.New(ledger.Config{
+		Notify: f.notices, Metrics: ledger.NewMetrics(a.registry), Now: a.cfg.Now, MerchantID: a.cfg.MerchantID,
+	})
 	if err != nil {
 		return f, err
 	}

@@ -1,0 +1,24 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"daesa/pgclient"
+)
+
+// unread notes a question that brought nothing to record: the gateway did not answer, or it answered with money that
+// cannot be read exactly. The latter is shown to a person, with what is at risk, while asking goes on.
+func (s *Sweeper) unread(ctx context.Context, i item, err error) (Result, error) {
+	failure, ok := errors.AsType[*pgclient.Error](err)
+	if !ok || failure.Reason != pgclient.ReasonInconsistent {
+		return s.unanswered(ctx, i, err)
+	}
+	return s.conclude(ctx, i, func(tx pgx.Tx) (conclusion, error) {
+		evidence := map[string]any{"asked_for": i.Kind, "status": failure.Status}
+		return conclusion{result: ResultUnanswered, answer: "not readable: " + failure.Error()},
+			s.cfg.Ledger.Quarantine(ctx, tx, i.PaymentKey, failure.Detail, evidence)
+	})
+}
