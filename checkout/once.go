@@ -37,7 +37,8 @@ type kept struct {
 }
 
 // once runs act at most once for the request's Idempotency-Key within its scope, and answers a repetition with the
-// stored reply. Only final replies are stored: what is not known yet, and what was turned away, is worth another try.
+// stored reply. Only final replies are stored: what is not known yet, and what was turned away, is worth another try, of
+// the same request.
 func (h *Handler) once(r *http.Request, scope string, body any, act func() (reply, error)) (reply, error) {
 	key := r.Header.Get(keyHeader)
 	if !validKey(key) {
@@ -110,7 +111,7 @@ func (h *Handler) claim(ctx context.Context, c callerClaim) (*callerRow, error) 
 		}
 		known, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[callerRow])
 		if errors.Is(err, pgx.ErrNoRows) {
-			return ErrInFlight // released this instant
+			return ErrInFlight // forgotten this instant
 		}
 		return err
 	})
@@ -151,17 +152,22 @@ func refusalOf(known *callerRow) error {
 	}
 }
 
-// finish stores a final reply, or gives the lease back. A failure here is not the caller's: the lease runs out by
-// itself, and the request has its own row to be answered from.
+// finish stores a final reply, or ends the lease. Either way the key stays bound to its request: sent with another one it
+// would be answered with what became of this one, or carry out a second. A failure here is not the caller's: the lease
+// runs out by itself, and the request has its own row to be answered from.
 func (h *Handler) finish(ctx context.Context, c callerClaim, answer reply, err error) {
 	status, final := finalReply(answer, err)
 	args := pgx.StrictNamedArgs{"scope": c.scope, "key": c.key, "until": c.until()}
-	sql := `DELETE FROM caller_requests WHERE scope = @scope AND key = @key AND lease_until = @until`
+	sql := `
+		UPDATE caller_requests SET lease_until = @ended
+		WHERE scope = @scope AND key = @key AND lease_until = @until`
 	if final != nil {
 		sql = `
 			UPDATE caller_requests SET status = @status, reply = @reply, lease_until = NULL
 			WHERE scope = @scope AND key = @key AND lease_until = @until`
 		args["status"], args["reply"] = status, final
+	} else {
+		args["ended"] = c.now // past on every clock
 	}
 	failed := h.settle(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, sql, args)

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"daesa/pgclient/tosssim"
 )
 
 func orderBodyOf(id string, amount int) map[string]any {
@@ -84,12 +86,47 @@ func TestOnce_LeaseOfACrash(t *testing.T) {
 	s.call("POST", "/v1/orders", orderBodyOf("order-d99", 1000), keyHeader, "k").wants(t, http.StatusUnprocessableEntity, "idempotency_key_reused")
 }
 
+// TestOnce_RepliesThatAreNotFinalAreNotStored: the same request is worth another try, another one under its key is not.
 func TestOnce_RepliesThatAreNotFinalAreNotStored(t *testing.T) {
 	t.Parallel()
 	s := open(t, shopOptions{})
-	s.call("POST", "/v1/customers/nobody/credits/spend", map[string]any{"amount": 3}, keyHeader, "k").wants(t, http.StatusConflict, "credits_short")
-	if got := s.count(`SELECT count(*) FROM caller_requests`); got != 0 {
-		t.Errorf("got %d stored requests, want 0", got)
+	spend := func(amount int) said {
+		return s.call("POST", "/v1/customers/kim/credits/spend", map[string]any{"amount": amount}, keyHeader, "k")
+	}
+	spend(3).wants(t, http.StatusConflict, "credits_short")
+	if got := s.count(`SELECT count(*) FROM caller_requests WHERE status IS NOT NULL OR reply IS NOT NULL`); got != 0 {
+		t.Errorf("got %d stored replies, want 0", got)
+	}
+	spend(2).wants(t, http.StatusUnprocessableEntity, "idempotency_key_reused")
+	s.paid(1000, "customer_id", "kim", "credits", 5)
+	spend(2).wants(t, http.StatusUnprocessableEntity, "idempotency_key_reused")
+	spend(3).wants(t, http.StatusOK, "")
+}
+
+// TestOnce_KeyStaysBoundToItsCancel: neither a cancel whose outcome is unknown nor one that was turned away lets another
+// one be sent, or answered, under its key.
+func TestOnce_KeyStaysBoundToItsCancel(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name  string
+		fault tosssim.Fault
+	}{
+		{"outcome unknown", tosssim.Fault{Op: tosssim.Cancel, Kind: tosssim.DoThenHang, N: 1}},
+		{"turned away", tosssim.Fault{Op: tosssim.Cancel, Kind: tosssim.TooMany, N: 1}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, shopOptions{paths: quickPaths()})
+			_, key := s.paid(10000)
+			s.sim.Fail(test.fault)
+			if first := s.cancel(key, "same", part(1000)); first.status == http.StatusOK {
+				t.Fatalf("got %v, want an answer that is not final", first.body)
+			}
+			s.cancel(key, "same", part(2000)).wants(t, http.StatusUnprocessableEntity, "idempotency_key_reused")
+			if again := s.cancel(key, "same", part(1000)); again.status >= http.StatusBadRequest {
+				t.Errorf("the same cancel again: got %d %v, want it answered or sent", again.status, again.body)
+			}
+		})
 	}
 }
 
