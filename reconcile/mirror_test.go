@@ -120,7 +120,7 @@ func TestPoll_ShortReadIsReadAgain(t *testing.T) {
 			s.clock.Advance(time.Minute)
 			s.poll()
 			s.sweep()
-			s.clock.Advance(5 * time.Minute)
+			s.clock.Advance(10 * time.Minute)
 			s.sim.Fail(tosssim.Fault{Op: tosssim.List, Kind: tosssim.EmptyArray, N: times})
 			s.poll()
 			st := s.audit(reconcile.ScopeRecent)
@@ -147,6 +147,29 @@ func TestPoll_ShortReadIsReadAgain(t *testing.T) {
 			}
 			ledgertest.RequireSound(t, s.db)
 		})
+	}
+}
+
+// TestPoll_RowsFlickerWithinTheLag: what the list shows and hides again while it is young says nothing; when it is
+// still hidden afterwards, it is gone.
+func TestPoll_RowsFlickerWithinTheLag(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	key := s.paid("order-1", 1000)
+	s.clock.Advance(time.Minute)
+	s.poll()
+	s.exec(`
+		INSERT INTO mirror (transaction_key, payment_key, order_id, kind, word, currency, amount, negative, at, day, first_seen_at, last_seen_at, first_run)
+		VALUES ('flicker', $1, 'order-1', 'cancel', 'CANCELED', 'KRW', 1000, false, $2, '2026-11-30', $2, $2, 0)`, key, s.clock.Now().Add(-30*time.Second))
+	s.clock.Advance(time.Minute)
+	s.poll()
+	if n := s.number(`SELECT count(*) FROM mirror WHERE missing_since IS NOT NULL`); n != 0 || s.mismatches(ledger.KindHistoryChanged) != 0 {
+		t.Errorf("%d rows younger than the list's lag are taken for gone", n)
+	}
+	s.clock.Advance(11 * time.Minute)
+	s.poll()
+	if n := s.number(`SELECT count(*) FROM mirror WHERE missing_since IS NOT NULL`); n != 1 || s.mismatches(ledger.KindHistoryChanged) != 1 {
+		t.Errorf("got %d rows marked as gone, want the one that did not come back", n)
 	}
 }
 

@@ -102,15 +102,23 @@ func (m *Mirror) pages(ctx context.Context, r *read) error {
 	return errRunaway
 }
 
-// weigh compares a finished read with what was known of its window. Rows within the list's lag are left out: they may
-// come and go.
-func (m *Mirror) weigh(ctx context.Context, r *read, believe bool) error {
+// settled is where the rows of a window end that the list no longer may show and hide again.
+func (m *Mirror) settled(r read) time.Time {
 	settled := r.startedAt.Add(-m.cfg.ListLag)
+	if r.to.Before(settled) {
+		return r.to
+	}
+	return settled
+}
+
+// weigh compares a finished read with what was known of its window. Rows within the list's lag are left out: they may
+// come and go, and every later read weighs them until they are old enough.
+func (m *Mirror) weigh(ctx context.Context, r *read, believe bool) error {
 	rows, err := m.cfg.DB.Query(ctx, `
-		SELECT (SELECT count(*) FROM mirror WHERE at > @from AND at < @to AND last_run < @run AND missing_since IS NULL)::integer AS missing,
-			((SELECT count(*) FROM cancels WHERE canceled_at > @from AND canceled_at < LEAST(@to, @settled::timestamptz) AND amount > 0)
-			+ (SELECT count(*) FROM captures WHERE captured_at > @from AND captured_at < LEAST(@to, @settled::timestamptz)))::integer AS booked`,
-		pgx.StrictNamedArgs{"from": r.from, "to": r.to, "run": r.run, "settled": settled})
+		SELECT (SELECT count(*) FROM mirror WHERE at > @from AND at < @settled AND last_run < @run AND missing_since IS NULL)::integer AS missing,
+			((SELECT count(*) FROM cancels WHERE canceled_at > @from AND canceled_at < @settled AND amount > 0)
+			+ (SELECT count(*) FROM captures WHERE captured_at > @from AND captured_at < @settled))::integer AS booked`,
+		pgx.StrictNamedArgs{"from": r.from, "settled": m.settled(*r), "run": r.run})
 	if err != nil {
 		return fmt.Errorf("weigh the list: %w", err)
 	}
@@ -141,9 +149,9 @@ func (m *Mirror) markMissing(ctx context.Context, r read) error {
 		rows, err := tx.Query(ctx, `
 			UPDATE mirror
 			SET missing_since = @now
-			WHERE at > @from AND at < @to AND last_run < @run AND missing_since IS NULL
+			WHERE at > @from AND at < @settled AND last_run < @run AND missing_since IS NULL
 			RETURNING transaction_key, payment_key, order_id, kind, currency, amount, is_foreign, at`,
-			pgx.StrictNamedArgs{"now": m.cfg.now(), "from": r.from, "to": r.to, "run": r.run})
+			pgx.StrictNamedArgs{"now": m.cfg.now(), "from": r.from, "settled": m.settled(r), "run": r.run})
 		if err != nil {
 			return fmt.Errorf("mark missing rows: %w", err)
 		}
