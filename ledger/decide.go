@@ -52,6 +52,7 @@ func Decide(p Payment, o Observation) Decision {
 	if finding, bad := differs(p, o); bad {
 		return d.refuse(finding)
 	}
+	o.Cancels = oldestFirst(o.Cancels)
 	switch o.Evidence {
 	case EvidenceOpen:
 		return d.take(EventOpen)
@@ -220,6 +221,9 @@ func voids(o Observation) []Cancel {
 func decideCaptured(d Decision, p Payment, o Observation) Decision {
 	d.WaitingSeenAt = time.Time{}
 	d = d.answered()
+	if p.fallen(o) {
+		return d.refuse(finding(KindHistoryChanged, p, o, "a deposit that fell back is shown again under the same key"))
+	}
 	d = settleCapture(d, p, o)
 	canceled, bad := collectCancels(&d, p, o)
 	if bad != nil {
@@ -263,10 +267,7 @@ func (d Decision) settle(e Event) Decision {
 // settleCapture finds whether the money shown is new. A virtual account whose deposit fell back unnoticed and
 // came again shows another transaction key and a later time: the first capture is reversed and the second recorded.
 func settleCapture(d Decision, p Payment, o Observation) Decision {
-	key := ""
-	if len(o.Cancels) == 0 {
-		key = o.LastTransactionKey // with cancels the last key is a cancel's
-	}
+	key := o.captureKey()
 	at := o.CapturedAt
 	if at.IsZero() {
 		at = o.SeenAt
@@ -289,10 +290,34 @@ func settleCapture(d Decision, p Payment, o Observation) Decision {
 	return d
 }
 
+// captureKey is the capture's transaction key, "" where the object does not show it: with cancels the last key is a
+// cancel's.
+func (o Observation) captureKey() string {
+	if len(o.Cancels) > 0 {
+		return ""
+	}
+	return o.LastTransactionKey
+}
+
 func (p Payment) knowsCapture(key string) bool {
 	for _, c := range p.Captures {
 		if key != "" && c.TransactionKey == key {
 			return true
+		}
+	}
+	return false
+}
+
+// fallen reports whether the gateway, asked after we took a deposit back, shows that very deposit again. Its key is
+// spent in the journal, so a person must say what it is; an answer asked for earlier is merely old.
+func (p Payment) fallen(o Observation) bool {
+	if _, paid := p.capture(); paid {
+		return false
+	}
+	key := o.captureKey()
+	for _, c := range p.Captures {
+		if key != "" && c.TransactionKey == key {
+			return !o.AskedAt.Before(c.ReversedAt)
 		}
 	}
 	return false

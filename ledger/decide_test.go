@@ -70,6 +70,13 @@ func part(n int, amount int64) ObservedCancel {
 	return ObservedCancel{TransactionKey: cancelKey(n), State: CancelDone, Amount: Won(amount), CanceledAt: second(50 + n)}
 }
 
+// leaving is a part of one and the same second, after which so much could still be canceled.
+func leaving(n int, amount, refundable int64) ObservedCancel {
+	c := part(n, amount)
+	c.CanceledAt, c.Refundable = second(50), Won(refundable)
+	return c
+}
+
 func inState(c ObservedCancel, s CancelState) ObservedCancel {
 	c.State = s
 	return c
@@ -178,8 +185,14 @@ func TestDecide_Cancels(t *testing.T) {
 		}},
 		{"the first part's older look after it", paid(12_000, 3_000), shown(EvidenceCaptured, part(1, 12_000)), decided{To: StatusPartiallyCanceled, Verdict: stays}},
 		{"the order of the list means nothing", paid(), shown(EvidenceCaptured, part(2, 38_000), part(1, 12_000)), decided{
-			To: StatusCanceled, Verdict: goes, Cancels: []string{"c2 38000", "c1 12000"},
+			To: StatusCanceled, Verdict: goes, Cancels: []string{"c1 12000", "c2 38000"},
 		}},
+		{"of one second, the one that left more came first", paid(), shown(EvidenceCaptured, leaving(2, 38_000, 0), leaving(1, 12_000, 38_000)), decided{
+			To: StatusCanceled, Verdict: goes, Cancels: []string{"c1 12000", "c2 38000"},
+		}},
+		{"one without a time is taken for the last", paid(), shown(EvidenceCaptured, with(part(2, 38_000), func(c *ObservedCancel) {
+			c.CanceledAt = time.Time{}
+		}), part(1, 12_000)), decided{To: StatusCanceled, Verdict: goes, Cancels: []string{"c1 12000", "c2 38000"}}},
 		{"a second part to zero is not swallowed", paid(12_000), shown(EvidenceCaptured, part(1, 12_000), part(2, 38_000)), decided{
 			To: StatusCanceled, Verdict: goes, Cancels: []string{"c2 38000"},
 		}},
@@ -285,6 +298,9 @@ func TestDecide_DepositFallsBack(t *testing.T) {
 			To: StatusPartiallyCanceled, Verdict: stays,
 		}},
 		{"fallen, and an older look at the deposit", fallen, shown(EvidenceCaptured), decided{To: StatusWaitingForDeposit, Verdict: stays}},
+		{"fallen, and the same deposit is there again", fallen, with(shown(EvidenceCaptured), func(o *Observation) {
+			o.AskedAt, o.SeenAt = second(100), second(101)
+		}), decided{To: StatusWaitingForDeposit, Verdict: conflicts, Finding: KindHistoryChanged}},
 		{"fallen, and paid in again", fallen, second2, decided{To: StatusDone, Verdict: goes, Captured: "tx_2#2"}},
 		{"paid in again before anybody saw it fall", deposited(), second2, decided{To: StatusDone, Verdict: goes, Captured: "tx_2#2", Reversed: "tx_1"}},
 		{"an older deposit that nobody had seen", deposited(), with(second2, func(o *Observation) { o.CapturedAt = second(5) }), decided{To: StatusDone, Verdict: stays}},

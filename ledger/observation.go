@@ -1,7 +1,9 @@
 package ledger
 
 import (
+	"cmp"
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -130,6 +132,22 @@ type ObservedCancel struct {
 	TaxExempt      Money
 	Reason         string
 	CanceledAt     time.Time
+}
+
+// oldestFirst orders cancels as they happened: the gateway does not say what the order of its list means. Of one second,
+// the one that left more came first; one without a time is taken for the last, as it is booked with the present time.
+func oldestFirst(cancels []ObservedCancel) []ObservedCancel {
+	return slices.SortedStableFunc(slices.Values(cancels), func(a, b ObservedCancel) int {
+		switch {
+		case a.CanceledAt.Equal(b.CanceledAt):
+			return cmp.Compare(b.Refundable.Minor, a.Refundable.Minor)
+		case a.CanceledAt.IsZero():
+			return 1
+		case b.CanceledAt.IsZero():
+			return -1
+		}
+		return a.CanceledAt.Compare(b.CanceledAt)
+	})
 }
 
 // Tax is the gateway's own split of the balance. It is kept as told and never computed here.
