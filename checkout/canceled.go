@@ -114,9 +114,9 @@ func (h *Handler) settleCancel(ctx context.Context, request ledger.CancelRequest
 
 // compareAndSettle also asks what is true of the payment, because the refusal says that our books were behind.
 func (h *Handler) compareAndSettle(ctx context.Context, request ledger.CancelRequest, answer ledger.CancelAnswer) error {
-	seen, ok := h.lookUp(ctx, request.PaymentKey)
+	seen, unanswered := h.lookUp(ctx, request.PaymentKey)
 	return h.settle(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		if ok {
+		if unanswered == nil {
 			if _, err := h.ledger.Record(ctx, tx, seen); err != nil {
 				return err
 			}

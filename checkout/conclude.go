@@ -24,8 +24,13 @@ func (h *Handler) conclude(ctx context.Context, p ledger.Payment, result pgclien
 		return h.record(ctx, h.outcome(p, ledger.EvidenceUnprocessed, result.Err))
 	case pgclient.VerdictAsk:
 		lost := h.outcome(p, ledger.EvidenceLost, result.Err)
-		if seen, ok := h.lookUp(ctx, p.Key); ok {
+		seen, err := h.lookUp(ctx, p.Key)
+		switch {
+		case err == nil:
 			return h.record(ctx, seen, lost)
+		case result.Attempts == 1 && result.Err.Group == pgclient.GroupSessionGone && notFound(err):
+			// The gateway forgot the payment with its session: the one call that was made approved nothing.
+			return h.record(ctx, h.outcome(p, ledger.EvidenceRefused, result.Err))
 		}
 		return h.record(ctx, lost)
 	case pgclient.VerdictUnknown:
@@ -52,8 +57,8 @@ func (h *Handler) outcome(p ledger.Payment, evidence ledger.Evidence, gave *pgcl
 // ask puts one question about an undecided payment to the gateway and records the answer. Without an answer the
 // payment is returned as it was: its work goes on asking.
 func (h *Handler) ask(ctx context.Context, p ledger.Payment) ledger.Payment {
-	seen, ok := h.lookUp(ctx, p.Key)
-	if !ok {
+	seen, err := h.lookUp(ctx, p.Key)
+	if err != nil {
 		return p
 	}
 	after, err := h.record(ctx, seen)
@@ -64,12 +69,17 @@ func (h *Handler) ask(ctx context.Context, p ledger.Payment) ledger.Payment {
 	return after
 }
 
-// lookUp asks the gateway about a payment. No answer is no evidence of anything, "not found" included.
-func (h *Handler) lookUp(ctx context.Context, paymentKey string) (ledger.Observation, bool) {
+// lookUp asks the gateway about a payment. No answer is no evidence of anything, "not found" by itself included.
+func (h *Handler) lookUp(ctx context.Context, paymentKey string) (ledger.Observation, error) {
 	ctx, stop := detached(ctx, h.cfg.AskBudget)
 	defer stop()
-	seen, err := h.gateway.Recover(ctx, ledger.ChannelRecover, paymentKey)
-	return seen, err == nil
+	return h.gateway.Recover(ctx, ledger.ChannelRecover, paymentKey)
+}
+
+// notFound reports whether the gateway answered that it does not know the payment.
+func notFound(err error) bool {
+	answered, ok := errors.AsType[*pgclient.Error](err)
+	return ok && answered.Group == pgclient.GroupNotFound
 }
 
 // record writes observations of one payment, each only as long as the ones before left its outcome undecided. It does

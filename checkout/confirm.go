@@ -83,32 +83,53 @@ func (h *Handler) wish(ctx context.Context, body confirmBody) (ledger.Intent, er
 	}, nil
 }
 
-// confirm claims a slot, commits the intent, sends, and records what came of it, in this order.
+// confirm answers from the books when they say more of the payment than that it may be tried; that needs neither a slot
+// nor the gateway's good health. Otherwise it attempts the approval. An order that another payment holds is attempted
+// once more when the gateway shows that the other came to nothing; no slot is held while it is asked.
 func (h *Handler) confirm(ctx context.Context, wish ledger.Intent) (reply, error) {
+	known, _, err := ledger.Load(ctx, h.cfg.DB, wish.PaymentKey)
+	switch {
+	case errors.Is(err, ledger.ErrNotFound):
+	case err != nil:
+		return reply{}, unavailable(err)
+	case known.OrderID != wish.OrderID:
+		return reply{}, ledger.ErrOtherOrder
+	case known.Status != ledger.StatusReady:
+		return h.again(ctx, known)
+	}
+	answer, holder, err := h.attempt(ctx, wish)
+	if errors.Is(err, ledger.ErrOrderTaken) && h.gaveUp(ctx, holder) {
+		answer, _, err = h.attempt(ctx, wish)
+	}
+	return answer, err
+}
+
+// attempt claims a slot, commits the intent, sends, and records what came of it, in this order. With ErrOrderTaken it
+// names the payment that holds the order.
+func (h *Handler) attempt(ctx context.Context, wish ledger.Intent) (answer reply, holder string, err error) {
 	permit, err := h.gateway.ReserveConfirm(ctx)
 	if err != nil {
 		h.metrics.refusedBeforeSending(err, wish.Amount)
-		return reply{}, unsent(err)
+		return reply{}, "", unsent(err)
 	}
 	defer permit.Release()
 	intended, err := h.intend(ctx, wish)
-	if errors.Is(err, ledger.ErrOrderTaken) && h.gaveUp(ctx, intended.Holder) {
-		intended, err = h.intend(ctx, wish)
-	}
 	switch {
 	case errors.Is(err, postgres.ErrCommitUnknown):
 		// Perhaps the intent stands, perhaps not, so nothing is sent. If it stands, so does its work.
 		h.log.WarnContext(ctx, "intent may be committed", slog.String("payment_key", wish.PaymentKey), slog.Any("error", err))
-		return h.pending(wish.PaymentKey, wish.OrderID, ledger.StatusUnknown), nil
+		return h.pending(wish.PaymentKey, wish.OrderID, ledger.StatusUnknown), "", nil
 	case errors.Is(err, ledger.ErrLostRace):
-		return h.pending(wish.PaymentKey, wish.OrderID, ledger.StatusConfirming), nil
+		return h.pending(wish.PaymentKey, wish.OrderID, ledger.StatusConfirming), "", nil
 	case err != nil:
-		return reply{}, unavailable(err)
+		return reply{}, intended.Holder, unavailable(err)
 	case intended.Started:
-		return h.send(ctx, permit, intended.Payment)
+		answer, err = h.send(ctx, permit, intended.Payment)
+		return answer, "", err
 	}
 	permit.Release()
-	return h.again(ctx, intended.Payment)
+	answer, err = h.again(ctx, intended.Payment)
+	return answer, "", err
 }
 
 // intend commits the intent. It runs to its end even when the buyer has hung up: a commit cut short would hold the
