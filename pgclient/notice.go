@@ -52,10 +52,10 @@ type Notice struct {
 	Family          Family
 	Claims          ledger.Evidence // what the status would prove if the gateway itself had said it; "" unless FamilyKnownOther
 	Word            string          // the status as written, bounded
-	CancelKeys      []string        // every cancel it names; nil when one of them cannot be named
-	CancelRequestID string
-	Total, Balance  *ledger.Money // nil when absent or not exact
-	SecretDigest    []byte        // SHA-256, nil when it shows none
+	Whole           bool            // the status says that nothing is left
+	CancelKeys      []string        // every cancel it names and does not say was given up; nil when one cannot be named
+	Total, Balance  *ledger.Money   // nil when absent or not exact
+	SecretDigest    []byte          // SHA-256, nil when it shows none
 
 	TransmissionID string
 	RetriedCount   int // deliveries before this one, as the sender counts them
@@ -138,6 +138,7 @@ func (n *Notice) readPayment(o object) {
 	n.SecretDigest = digest(o.verbatim("secret"))
 	currency := ledger.Currency(o.code("currency"))
 	n.Total, n.Balance = exactly(o.money("totalAmount", currency)), exactly(o.money("balanceAmount", currency))
+	n.Whole = n.Word == wordCanceled
 	n.CancelKeys = cancelKeys(o)
 }
 
@@ -151,7 +152,8 @@ func exactly(amount ledger.Money, err error) *ledger.Money {
 // cancelKeysMax bounds what a stranger can make us look up.
 const cancelKeysMax = 1000
 
-// cancelKeys names every cancel, or none: a list with one missing would pass for complete.
+// cancelKeys names every cancel, or none: a list with one missing would pass for complete. A cancel that the notice
+// itself says was given up is left out: it will never be in any books.
 func cancelKeys(o object) []string {
 	var rows []object
 	if json.Unmarshal(o["cancels"], &rows) != nil || len(rows) > cancelKeysMax {
@@ -163,7 +165,9 @@ func cancelKeys(o object) []string {
 		if key == "" {
 			return nil
 		}
-		keys = append(keys, key)
+		if row.code("cancelStatus") != wordAborted {
+			keys = append(keys, key)
+		}
 	}
 	return keys
 }
@@ -171,7 +175,6 @@ func cancelKeys(o object) []string {
 // readCancel reads the notice of one asynchronous cancel.
 func (n *Notice) readCancel(o object) {
 	n.Word = o.text("cancelStatus", 40)
-	n.CancelRequestID = o.identifier("cancelRequestId", 100)
 	if key := o.identifier("transactionKey", transactionKeyMax); key != "" {
 		n.CancelKeys = []string{key}
 	}
@@ -183,13 +186,17 @@ func (n *Notice) readCancel(o object) {
 	}
 }
 
-// readDeposit reads the flat notice of a virtual account. Its transaction key is not taken for a cancel's: it is
-// that of whatever happened last.
+// readDeposit reads the flat notice of a virtual account. Its transaction key is that of what happened last: a cancel's
+// when the status says canceled. Under a status never heard of it may be one, and who asks will see.
 func (n *Notice) readDeposit(o object) {
 	n.OrderID = o.identifier("orderId", orderIDMax)
 	n.Word = o.text("status", 40)
 	n.Family, n.Claims = familyOf(n.Word)
+	n.Whole = n.Word == wordCanceled
 	n.SecretDigest = digest(o.verbatim("secret"))
+	if key := o.identifier("transactionKey", transactionKeyMax); key != "" && n.Family != FamilyKnownOther {
+		n.CancelKeys = []string{key}
+	}
 }
 
 // familyOf sorts a status, and says what it claims where that is something other than a cancel.

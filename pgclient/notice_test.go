@@ -84,6 +84,10 @@ func TestReadNotice_OddBodies(t *testing.T) {
 		{"too many cancels", status(`{"paymentKey":"pk","status":"CANCELED","cancels":[` + strings.Repeat(`{"transactionKey":"a"},`, 1000) + `{"transactionKey":"a"}]}`), NoticeStatusChanged, FamilyCancel, "pk", nil},
 		{"deposit without secret", `{"status":"CANCELED","orderId":"o"}`, NoticeDepositCallback, FamilyCancel, "", nil},
 		{"deposit in an envelope", `{"eventType":"DEPOSIT_CALLBACK","data":{"status":"PARTIAL_CANCELED","orderId":"o","secret":"s"}}`, NoticeDepositCallback, FamilyCancel, "", nil},
+		{"cancel given up beside one that is done", status(`{"paymentKey":"pk","status":"PARTIAL_CANCELED","cancels":[{"transactionKey":"a","cancelStatus":"ABORTED"},{"transactionKey":"b","cancelStatus":"DONE"},{"transactionKey":"c"}]}`), NoticeStatusChanged, FamilyCancel, "pk", []string{"b", "c"}},
+		{"deposit canceled", `{"status":"CANCELED","orderId":"o","transactionKey":"t"}`, NoticeDepositCallback, FamilyCancel, "", []string{"t"}},
+		{"deposit paid", `{"status":"DONE","orderId":"o","transactionKey":"t"}`, NoticeDepositCallback, FamilyKnownOther, "", nil},
+		{"deposit of tomorrow", `{"status":"REVERSED","orderId":"o","transactionKey":"t"}`, NoticeDepositCallback, FamilyUnknown, "", []string{"t"}},
 		{"cancel in progress", `{"eventType":"CANCEL_STATUS_CHANGED","data":{"cancelStatus":"IN_PROGRESS","cancelRequestId":"r"}}`, NoticeCancelChanged, FamilyKnownOther, "", nil},
 		{"cancel of tomorrow", `{"eventType":"CANCEL_STATUS_CHANGED","data":{"cancelStatus":"WAITING","transactionKey":"a"}}`, NoticeCancelChanged, FamilyUnknown, "", []string{"a"}},
 		{"byte order mark", "\xef\xbb\xbf" + status(`{"paymentKey":"pk","status":"DONE"}`), NoticeStatusChanged, FamilyKnownOther, "pk", nil},
@@ -99,6 +103,22 @@ func TestReadNotice_OddBodies(t *testing.T) {
 	} {
 		if _, err := c.ReadNotice(http.Header{}, []byte(body)); !errors.Is(err, ErrNotice) {
 			t.Errorf("%.20q: got %v", body, err)
+		}
+	}
+}
+
+// TestReadNotice_WholeIsCanceledAndNothingElse: only the word for a full cancel says that nothing is left.
+func TestReadNotice_WholeIsCanceledAndNothingElse(t *testing.T) {
+	t.Parallel()
+	c := mustNew(t, testConfig(tripper(nil)))
+	for word, want := range map[string]bool{"CANCELED": true, "PARTIAL_CANCELED": false, "canceled": false, "REVERSED": false, "DONE": false} {
+		for _, body := range []string{
+			`{"eventType":"PAYMENT_STATUS_CHANGED","data":{"paymentKey":"pk","status":"` + word + `"}}`,
+			`{"orderId":"o","transactionKey":"t","status":"` + word + `"}`,
+		} {
+			if got, err := c.ReadNotice(http.Header{}, []byte(body)); err != nil || got.Whole != want {
+				t.Errorf("%s: got %v, %v, want %v", body, got.Whole, err, want)
+			}
 		}
 	}
 }

@@ -100,6 +100,10 @@ func (o Outcome) refusal() error {
 	return ErrApplyFailed
 }
 
+// reasonGivenUp is the reason of a refused notice about cancels that the gateway has given up: they are owed nothing, and
+// leave no claim.
+const reasonGivenUp = "given_up"
+
 // verdict is an outcome with its reason and the status it is answered with.
 type verdict struct {
 	outcome Outcome

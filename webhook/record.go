@@ -21,10 +21,10 @@ func (h *Handler) record(ctx context.Context, d delivery, seen ledger.Observatio
 	err := postgres.InTx(ctx, h.cfg.DB, func(tx pgx.Tx) error {
 		_, err := h.cfg.Ledger.RecordWith(ctx, tx, seen, func(b *pgx.Batch, recorded ledger.Recorded) {
 			now := h.cfg.Now()
-			v = judge(d, recorded)
+			v = judge(d, seen, recorded)
 			queueOutcome(b, d, v, now)
 			if v.outcome == OutcomeStateMismatch {
-				h.queueClaims(b, d, unproven(d, seen, recorded), now)
+				h.queueClaims(b, d, unproven(d, v, seen, recorded), now)
 			}
 		})
 		return err

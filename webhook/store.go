@@ -21,7 +21,8 @@ type stored struct {
 // round trip, one commit. Notices are cheap to send, so those that lead to nothing have to be cheap to answer.
 //
 // It finds the payment that the notice is about, by key, by order for the callbacks that name no payment, by open work
-// for the one kind that names only a cancel; works out the outcome; and makes the work due that a status calls for, or
+// for the one kind that names only a cancel (by its transaction key: our own cancels carry no other name that the gateway
+// would repeat); works out the outcome; and makes the work due that a status calls for, or
 // parks the claim of a payment never seen.
 const storeStatement = `
 	WITH subject AS (
@@ -35,8 +36,7 @@ const storeStatement = `
 			 LIMIT 1),
 			(SELECT w.payment_key
 			 FROM work w
-			 WHERE @by_work::boolean AND w.closed_at IS NULL AND w.kind <> 'parked'
-				AND (w.transaction_key = ANY(@named::text[]) OR w.request_id = @request_id::text)
+			 WHERE @by_work::boolean AND w.closed_at IS NULL AND w.kind <> 'parked' AND w.transaction_key = ANY(@named::text[])
 			 LIMIT 1)) AS payment_key
 	), payment AS (
 		SELECT p.payment_key, p.order_id, p.status, p.currency, p.amount,
@@ -91,7 +91,7 @@ const storeStatement = `
 		SET due_at = LEAST(w.due_at, GREATEST(@now, w.last_asked_at + interval '10 seconds'))
 		FROM decision d
 		WHERE @by_work AND d.outcome = 'status_ignored' AND w.closed_at IS NULL AND w.payment_key = d.payment_key
-			AND (w.transaction_key = ANY(@named) OR w.request_id = @request_id)
+			AND w.transaction_key = ANY(@named)
 	), room AS (
 		SELECT count(*) < @parked_max::integer AS left
 		FROM (SELECT 1 FROM work w
@@ -122,14 +122,14 @@ func (h *Handler) store(ctx context.Context, d delivery) (stored, error) {
 	salt, salted := d.saltedSecret()
 	clock := d.clock()
 	rows, err := h.cfg.DB.Query(ctx, storeStatement, pgx.StrictNamedArgs{
-		"payment_key": n.PaymentKey, "order_id": n.OrderID, "request_id": n.CancelRequestID, "named": d.named,
+		"payment_key": n.PaymentKey, "order_id": n.OrderID, "named": d.named,
 		"by_order": n.Kind == pgclient.NoticeDepositCallback, "by_work": n.Kind == pgclient.NoticeCancelChanged,
 		"salt": salt, "salted": salted, "settled": d.settled.outcome, "foreign": d.foreign,
 		"no_cancel": n.Family == pgclient.FamilyKnownOther, "contradicted": contradicted(n.Claims),
 		"now": d.at, "transmission_id": n.TransmissionID, "retried_count": n.RetriedCount, "sent_at": nullable(n.SentAt),
 		"source": d.source, "event_type": n.EventType, "word": n.Word, "body": d.masked, "body_hash": d.hash[:],
 		"body_bytes": d.size, "reason": d.settled.reason, "unparsable_status": d.settled.httpStatus(),
-		"parked_max": parkedMax, "claimed": claimed(d.named), "deadline": clock.lastChance,
+		"parked_max": parkedMax, "claimed": claimed(d.named[:min(len(d.named), claimsMax)]), "deadline": clock.lastChance,
 		"notice_attempt": clock.attempt, "notice_next_at": clock.next,
 	})
 	if err != nil {
