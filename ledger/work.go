@@ -139,7 +139,7 @@ func (e *effects) queueCancelWork(b *pgx.Batch, o Observation, now time.Time) {
 		}
 		QueueClose(b, p.Key, cancelKinds(), keys, ClosedSettled, now)
 		if len(e.decision.Open) == 0 {
-			queueCloseUnnamed(b, p.Key, o.AskedAt, now)
+			queueCloseUnnamed(b, p, o.AskedAt, now)
 		}
 	}
 	if len(e.decision.Ended) > 0 {
@@ -153,14 +153,20 @@ func (e *effects) queueCancelWork(b *pgx.Batch, o Observation, now time.Time) {
 	}
 }
 
-// queueCloseUnnamed closes a claim that named no cancel, once the gateway was asked after it was made and every
-// cancel it shows is booked.
-func queueCloseUnnamed(b *pgx.Batch, paymentKey string, askedAt, now time.Time) {
+// queueCloseUnnamed closes a claim that named no cancel, once the gateway was asked after it was made, every cancel it
+// shows is booked, and the claim can have been about one of them: nothing is left, or one is as young as the claim. An
+// answer that shows only what was booked before proves nothing.
+func queueCloseUnnamed(b *pgx.Batch, p Payment, askedAt, now time.Time) {
 	b.Queue(`
-		UPDATE work SET closed_at = @now, closed_as = 'settled'
-		WHERE payment_key = @payment_key AND closed_at IS NULL AND kind IN ('cancel_claimed', 'parked')
-			AND transaction_key IS NULL AND opened_at <= @asked_at`,
-		pgx.StrictNamedArgs{"now": now, "payment_key": paymentKey, "asked_at": askedAt})
+		UPDATE work w SET closed_at = @now, closed_as = 'settled'
+		WHERE w.payment_key = @payment_key AND w.closed_at IS NULL AND w.kind IN ('cancel_claimed', 'parked')
+			AND w.transaction_key IS NULL AND w.opened_at <= @asked_at
+			AND (@nothing_left OR EXISTS (SELECT 1 FROM cancels c
+				WHERE c.payment_key = w.payment_key
+					AND GREATEST(c.recorded_at, c.canceled_at) >= LEAST(w.opened_at, w.notice_failed_at)))`,
+		pgx.StrictNamedArgs{
+			"now": now, "payment_key": p.Key, "asked_at": askedAt, "nothing_left": p.Status == StatusCanceled,
+		})
 }
 
 // queueDepositWork keeps asking about a deposit for a while: it can fall back within minutes, and the notice

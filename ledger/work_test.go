@@ -73,6 +73,64 @@ func TestWork_UnnamedClaimNeedsALaterQuestion(t *testing.T) {
 	b.requireWork("cancel_claimed - settled", "cancel_in_progress c2 settled")
 }
 
+// TestWork_UnnamedClaimNeedsItsOwnCancel: a cancel that was booked before the claim was made says nothing about the one
+// that the claim is about, however late the question.
+func TestWork_UnnamedClaimNeedsItsOwnCancel(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		amount int64 // of the cancel that comes at last
+	}{{"part", 1_000}, {"rest", 49_000}} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			b := open(t)
+			b.sold("pk_1", "order_1", 50_000, 0)
+			b.record(b.captured("pk_1", "order_1", 50_000, done("c1", 1_000)))
+			b.now = b.now.Add(time.Hour)
+			b.open(claim("pk_1", ""))
+			for range 2 {
+				b.now = b.now.Add(time.Minute)
+				b.record(b.captured("pk_1", "order_1", 50_000, done("c1", 1_000)))
+				b.requireWork("cancel_claimed - open")
+			}
+			b.record(b.captured("pk_1", "order_1", 50_000, done("c1", 1_000), done("c2", c.amount)))
+			b.requireWork("cancel_claimed - settled")
+			ledgertest.RequireSound(t, b.pool)
+		})
+	}
+}
+
+// TestWork_UnnamedClaimOfACrashCloses: the notice came first, its cancel was booked by another channel, and only then
+// the claim was made for the delivery that a crash had left.
+func TestWork_UnnamedClaimOfACrashCloses(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	b.sold("pk_1", "order_1", 50_000, 0)
+	received := b.now.Add(time.Minute)
+	b.now = received.Add(time.Second)
+	b.record(b.captured("pk_1", "order_1", 50_000, done("c1", 1_000)))
+	b.now = b.now.Add(time.Minute)
+	b.open(claim("pk_1", ""))
+	if _, err := b.pool.Exec(t.Context(), `UPDATE work SET notice_failed_at = $1 WHERE kind = 'cancel_claimed'`, received); err != nil {
+		t.Fatal(err)
+	}
+	b.record(b.captured("pk_1", "order_1", 50_000, done("c1", 1_000)))
+	b.requireWork("cancel_claimed - settled")
+}
+
+// TestWork_UnnamedClaimOfNothingLeftCloses: no cancel can be missing where nothing is left.
+func TestWork_UnnamedClaimOfNothingLeftCloses(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	b.sold("pk_1", "order_1", 50_000, 0)
+	whole := func() ledger.Observation { return b.captured("pk_1", "order_1", 50_000, done("c1", 50_000)) }
+	b.record(whole())
+	b.now = b.now.Add(time.Hour)
+	b.open(claim("pk_1", ""))
+	b.record(whole())
+	b.requireWork("cancel_claimed - settled")
+}
+
 func TestWork_CancelInProgress(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
