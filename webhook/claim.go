@@ -12,7 +12,7 @@ const (
 	// eagerAfter is when the sweeper first asks for a cancel whose notice failed, if it may ask at all before the
 	// sender gives up: after the second redelivery, which brings most of them.
 	eagerAfter = 5 * time.Minute
-	// claimsMax bounds the open claims of one payment: whoever knows a payment key can make up cancels.
+	// claimsMax bounds the open claims of one payment that name a cancel: whoever knows a payment key can make up cancels.
 	claimsMax = 20
 )
 
@@ -38,7 +38,6 @@ func claimed(keys []string) []*string {
 	if len(keys) == 0 {
 		return []*string{nil}
 	}
-	keys = keys[:min(len(keys), claimsMax)]
 	all := make([]*string, len(keys))
 	for i := range keys {
 		all[i] = &keys[i]
@@ -48,7 +47,8 @@ func claimed(keys []string) []*string {
 
 // queueClaims leaves work behind for a cancel notice that was not acknowledged, so that the cancel is found even if
 // every redelivery fails. A claim that is open already keeps its due time and its deadline, and learns where the
-// sender is.
+// sender is. What finds no room among the named claims becomes the one that names no cancel, which always has room:
+// made-up cancels must not keep a real one from being asked about.
 func (h *Handler) queueClaims(b *pgx.Batch, d delivery, claims []*string, now time.Time) {
 	if len(claims) == 0 {
 		return
@@ -59,16 +59,28 @@ func (h *Handler) queueClaims(b *pgx.Batch, d delivery, claims []*string, now ti
 		due = now.Add(eagerAfter)
 	}
 	b.Queue(`
+		WITH open AS (
+			SELECT w.transaction_key
+			FROM work w
+			WHERE w.payment_key = @payment_key AND w.closed_at IS NULL AND w.transaction_key IS NOT NULL
+		), owed AS (
+			SELECT claimed.transaction_key, o.transaction_key IS NOT NULL AS known,
+				row_number() OVER (ORDER BY o.transaction_key IS NULL, claimed.transaction_key) AS place
+			FROM unnest(@claims::text[]) AS claimed (transaction_key)
+			LEFT JOIN open o ON o.transaction_key = claimed.transaction_key
+			WHERE NOT EXISTS (SELECT 1 FROM cancels c WHERE c.transaction_key = claimed.transaction_key)
+		), placed AS (
+			SELECT DISTINCT CASE WHEN o.known OR o.place - k.known + k.open <= @claims_max::integer THEN o.transaction_key END AS transaction_key
+			FROM owed o
+			CROSS JOIN (SELECT (SELECT count(*) FROM owed WHERE known) AS known, (SELECT count(*) FROM open) AS open) AS k
+		)
 		INSERT INTO work AS w (kind, payment_key, order_id, transaction_key, currency, opened_at, due_at, deadline,
 			notice_failed_at, notice_attempt, notice_next_at)
-		SELECT 'cancel_claimed', p.payment_key, p.order_id, claimed.transaction_key, p.currency, @now, @due_at::timestamptz,
+		SELECT 'cancel_claimed', p.payment_key, p.order_id, placed.transaction_key, p.currency, @now, @due_at::timestamptz,
 			@deadline::timestamptz, @now, @notice_attempt::integer, @notice_next_at::timestamptz
 		FROM payments p
-		CROSS JOIN unnest(@claims::text[]) AS claimed (transaction_key)
+		CROSS JOIN placed
 		WHERE p.payment_key = @payment_key
-			AND NOT EXISTS (SELECT 1 FROM cancels c WHERE c.transaction_key = claimed.transaction_key)
-			AND (SELECT count(*) FROM work o WHERE o.payment_key = p.payment_key AND o.closed_at IS NULL
-					AND o.subject IS DISTINCT FROM COALESCE('cancel:' || claimed.transaction_key, 'cancel_claimed')) < @claims_max::integer
 		ON CONFLICT (payment_key, subject) WHERE closed_at IS NULL
 		DO UPDATE SET kind = CASE WHEN w.kind = 'parked' THEN excluded.kind ELSE w.kind END,
 			notice_failed_at = COALESCE(w.notice_failed_at, excluded.notice_failed_at),
