@@ -20,3 +20,13 @@ CREATE INDEX mismatches_of_payment ON mismatches (payment_key) WHERE payment_key
 CREATE INDEX mirror_of_day_by_seen ON mirror (day, first_seen_at);
 CREATE INDEX cancels_of_day_by_record ON cancels (((canceled_at AT TIME ZONE 'Asia/Seoul')::date), recorded_at);
 CREATE INDEX captures_of_day_by_record ON captures (((captured_at AT TIME ZONE 'Asia/Seoul')::date), recorded_at);
+
+-- How far the list was read, kept as it is read: the reads themselves need not be kept for ever to know it.
+CREATE TABLE list_covered (
+    only_row  boolean PRIMARY KEY DEFAULT true CONSTRAINT list_covered_is_one_row CHECK (only_row),
+    stretches tstzmultirange NOT NULL
+);
+COMMENT ON TABLE list_covered IS 'The stretches of time for which the gateway''s list was read completely; one row.';
+DROP INDEX list_runs_complete;
+CREATE INDEX list_runs_polled ON list_runs (window_to) WHERE result = 'complete' AND reason = 'poll';
+CREATE INDEX list_runs_by_window ON list_runs (window_to);

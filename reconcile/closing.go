@@ -46,9 +46,8 @@ func (a *Auditor) openDays(ctx context.Context) ([]ledger.Day, error) {
 	last := ledger.DayOf(ledger.DayOf(now.Add(-a.cfg.ListLag)).Start().Add(-time.Hour))
 	rows, err := a.cfg.DB.Query(ctx, `
 		WITH began AS (
-			SELECT (COALESCE(@opening, min(window_from) + interval '1 day' - interval '1 microsecond', @now) AT TIME ZONE 'Asia/Seoul')::date AS day
-			FROM list_runs
-			WHERE result = 'complete')
+			SELECT (COALESCE(@opening, min(lower(stretches)) + interval '1 day' - interval '1 microsecond', @now) AT TIME ZONE 'Asia/Seoul')::date AS day
+			FROM list_covered)
 		SELECT to_char(d, 'YYYY-MM-DD')
 		FROM began, generate_series(GREATEST(@oldest::date, began.day)::timestamp, @last::date, interval '1 day') AS d
 		LEFT JOIN LATERAL (

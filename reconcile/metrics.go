@@ -179,8 +179,7 @@ func (s *Sweeper) measure(ctx context.Context) error {
 		SELECT 'at_risk', currency, sum(amount)::bigint FROM mismatches
 		WHERE status <> 'resolved' AND currency IS NOT NULL AND amount IS NOT NULL GROUP BY currency
 		UNION ALL
-		SELECT 'lag', '', extract(epoch FROM @now::timestamptz - max(window_to))::bigint FROM list_runs
-		WHERE result = 'complete' HAVING count(*) > 0`,
+		SELECT 'lag', '', extract(epoch FROM @now::timestamptz - upper(stretches))::bigint FROM list_covered`,
 		pgx.StrictNamedArgs{"now": s.cfg.now()})
 	if err != nil {
 		return fmt.Errorf("measure: %w", err)

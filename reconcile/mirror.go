@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"daesa/internal/postgres"
+	"daesa/ledger"
 )
 
 const (
@@ -18,6 +19,8 @@ const (
 	rereadDays = 4
 	// windowMax is the longest window of one read.
 	windowMax = 24 * time.Hour
+	// makeUpMax is how much of what was never read one poll makes up for.
+	makeUpMax = 7 * day
 	// listLock is the advisory lock that lets one process read the list at a time: the gateway refuses an abnormal
 	// number of calls, and two readers would judge each other's rows.
 	listLock = 0x6461657361_01
@@ -46,11 +49,22 @@ type Polled struct {
 	Quarantined int
 }
 
+func (p Polled) plus(q Polled) Polled {
+	return Polled{
+		Windows: p.Windows + q.Windows, Pages: p.Pages + q.Pages, Rows: p.Rows + q.Rows, Fresh: p.Fresh + q.Fresh,
+		Quarantined: p.Quarantined + q.Quarantined,
+	}
+}
+
 // Mirror copies the gateway's list of transactions.
 type Mirror struct{ cfg Config }
 
-// Poll reads what is new: from the end of the last complete read, and some minutes before it, until now. After a
-// pause of any length it reads everything missed.
+// ErrBusy reports that another instance is reading the list. It is no success: nothing was read here.
+var ErrBusy = errors.New("the gateway's list is being read by another instance")
+
+// Poll reads what is new: from the end of the last complete poll, and some minutes before it, until now. After a
+// pause of any length it reads everything missed. What was never read since the books opened, because the opening was
+// set to an earlier instant later, say, is made up for in pieces.
 func (m *Mirror) Poll(ctx context.Context) (Polled, error) {
 	now := m.cfg.now()
 	return m.locked(ctx, func() (Polled, error) {
@@ -66,7 +80,12 @@ func (m *Mirror) Poll(ctx context.Context) (Polled, error) {
 		default:
 			from = now.Add(-rereadDays * day)
 		}
-		return m.readAll(ctx, ReasonPoll, from, now)
+		sum, err := m.readAll(ctx, ReasonPoll, from, now)
+		if err != nil {
+			return sum, err
+		}
+		made, err := m.makeUp(ctx, now)
+		return sum.plus(made), err
 	})
 }
 
@@ -74,6 +93,37 @@ func (m *Mirror) Poll(ctx context.Context) (Polled, error) {
 func (m *Mirror) Reread(ctx context.Context) (Polled, error) {
 	now := m.cfg.now()
 	return m.locked(ctx, func() (Polled, error) { return m.readAll(ctx, ReasonReread, now.Add(-rereadDays*day), now) })
+}
+
+// RereadNightly is Reread once a night. The reads themselves say whether tonight's is done, so that one that failed or
+// found another reader is made up for by the next call.
+func (m *Mirror) RereadNightly(ctx context.Context) (Polled, error) {
+	now := m.cfg.now()
+	rows, err := m.cfg.DB.Query(ctx, `
+		SELECT COALESCE(range_agg(tstzrange(window_from, window_to, '[]')) @> tstzrange(@from, @night), false)
+		FROM list_runs
+		WHERE started_at >= @night AND reason = 'reread' AND result = 'complete'`,
+		pgx.StrictNamedArgs{"from": now.Add(-rereadDays * day), "night": lastNight(now)})
+	if err != nil {
+		return Polled{}, fmt.Errorf("look for tonight's read of the list: %w", err)
+	}
+	done, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[bool])
+	if err != nil {
+		return Polled{}, fmt.Errorf("look for tonight's read of the list: %w", err)
+	}
+	if done {
+		return Polled{}, nil
+	}
+	return m.Reread(ctx)
+}
+
+// lastNight is half past four in Seoul, when few buy anything.
+func lastNight(now time.Time) time.Time {
+	night := ledger.DayOf(now).Start().Add(4*time.Hour + 30*time.Minute)
+	if night.After(now) {
+		return night.Add(-day)
+	}
+	return night
 }
 
 // Backfill reads any stretch of time, as far back as a person wants.
@@ -96,6 +146,41 @@ func (m *Mirror) readUpTo(ctx context.Context) (time.Time, error) {
 		return time.Time{}, nil
 	}
 	return end, nil
+}
+
+// gap is a stretch of time for which the list was never read completely.
+type gap struct {
+	From time.Time `db:"from"`
+	To   time.Time `db:"to"`
+}
+
+// makeUp reads the oldest gap since the books were opened, some days of it at a time: what is new comes first.
+func (m *Mirror) makeUp(ctx context.Context, now time.Time) (Polled, error) {
+	to := now.Truncate(time.Second)
+	if m.cfg.OpeningAt.IsZero() || !m.cfg.OpeningAt.Before(to) {
+		return Polled{}, nil
+	}
+	rows, err := m.cfg.DB.Query(ctx, `
+		SELECT lower(g) AS from, upper(g) AS to
+		FROM list_covered, unnest(tstzmultirange(tstzrange(@opening, @to)) - stretches) AS g
+		ORDER BY g
+		LIMIT 1`,
+		pgx.StrictNamedArgs{"opening": m.cfg.OpeningAt, "to": to})
+	if err != nil {
+		return Polled{}, fmt.Errorf("look for what was never read: %w", err)
+	}
+	gaps, err := pgx.CollectRows(rows, pgx.RowToStructByName[gap])
+	if err != nil {
+		return Polled{}, fmt.Errorf("look for what was never read: %w", err)
+	}
+	if len(gaps) == 0 {
+		return Polled{}, nil
+	}
+	g := gaps[0]
+	if most := g.From.Add(makeUpMax); g.To.After(most) {
+		g.To = most
+	}
+	return m.readAll(ctx, ReasonBackfill, g.From, g.To)
 }
 
 // readAll reads window after window, oldest first, and stops at the first that fails: a later one would move the end

@@ -464,3 +464,63 @@ func TestPoll_AfterAPause(t *testing.T) {
 		t.Errorf("got %d windows: a failed read must not move the end", p.Windows)
 	}
 }
+
+// TestPoll_MakesUpForAnEarlierOpening: an opening that is set after the first read is read from in the end, the newest
+// first, and the audit can tell.
+func TestPoll_MakesUpForAnEarlierOpening(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	s.poll()
+	r := s.another(func(c *reconcile.Config) { c.OpeningAt = noon().Add(-10 * 24 * time.Hour) })
+	verdict := func() reconcile.Verdict {
+		st, err := r.Auditor.Run(t.Context(), reconcile.Scope{Name: reconcile.ScopeAll})
+		s.must(err)
+		return st.Verdict
+	}
+	for _, want := range []reconcile.Verdict{reconcile.VerdictIncomplete, reconcile.VerdictReconciled} {
+		s.clock.Advance(time.Minute)
+		p, err := r.Mirror.Poll(t.Context())
+		s.must(err)
+		if got := verdict(); got != want || p.Windows > 8 {
+			t.Errorf("got %s after %d windows, want %s", got, p.Windows, want)
+		}
+	}
+	s.clock.Advance(time.Minute)
+	if p, err := r.Mirror.Poll(t.Context()); err != nil || p.Windows != 1 {
+		t.Errorf("got %d windows and %v, want the newest alone", p.Windows, err)
+	}
+}
+
+// TestRereadNightly: once a night, whatever became of the ticks before.
+func TestRereadNightly(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	windows := func() int {
+		p, err := s.Mirror.RereadNightly(t.Context())
+		if err != nil {
+			return -1
+		}
+		return p.Windows
+	}
+	s.poll()
+	if got := windows(); got != 4 {
+		t.Errorf("never done: got %d windows", got)
+	}
+	s.clock.Advance(16 * time.Hour) // four at night
+	if got := windows(); got != 0 {
+		t.Errorf("done since the night before: got %d windows", got)
+	}
+	s.clock.Advance(time.Hour)
+	s.sim.Fail(tosssim.Fault{Op: tosssim.List, Kind: tosssim.TooMany})
+	if got := windows(); got != -1 {
+		t.Errorf("refused: got %d windows", got)
+	}
+	s.clock.Advance(10 * time.Minute)
+	if got := windows(); got != 4 {
+		t.Errorf("not done tonight: got %d windows", got)
+	}
+	s.clock.Advance(23 * time.Hour)
+	if got := windows(); got != 0 {
+		t.Errorf("done tonight: got %d windows", got)
+	}
+}

@@ -62,13 +62,8 @@ type coverage struct {
 func (a *Auditor) coverage(ctx context.Context, tx pgx.Tx, scope Scope, w *window) error {
 	rows, err := tx.Query(ctx, `
 		WITH base AS (
-			SELECT CASE WHEN @opened THEN @from::timestamptz
-				ELSE GREATEST(@from::timestamptz, min(window_from)) END AS at
-			FROM list_runs WHERE result = 'complete'),
-		covered AS (
-			SELECT unnest(range_agg(tstzrange(date_trunc('second', window_from), window_to, '[]'))) AS stretch
-			FROM list_runs, base
-			WHERE result = 'complete' AND window_to >= base.at),
+			SELECT CASE WHEN @opened THEN @from::timestamptz ELSE GREATEST(@from::timestamptz, lower(stretches)) END AS at, stretches
+			FROM list_covered),
 		touched AS (
 			SELECT count(*) FILTER (WHERE result = 'complete')::integer AS runs, count(*) FILTER (WHERE result = 'failed')::integer AS failed
 			FROM list_runs WHERE window_to >= @from AND window_from < @to),
@@ -78,7 +73,7 @@ func (a *Auditor) coverage(ctx context.Context, tx pgx.Tx, scope Scope, w *windo
 			SELECT count(*)::integer AS rows, count(*) FILTER (WHERE is_foreign)::integer AS foreign_rows
 			FROM mirror WHERE at >= @from AND at < @to)
 		SELECT (SELECT at FROM base) AS since,
-			(SELECT upper(stretch) FROM covered, base WHERE stretch @> base.at) AS as_of,
+			(SELECT upper(s) FROM base, unnest(stretches) AS s WHERE s @> base.at) AS as_of,
 			runs, failed, rows, foreign_rows,
 			COALESCE((SELECT error FROM latest WHERE result = 'failed'), '') AS last_fail
 		FROM touched, held`,

@@ -191,7 +191,8 @@ func (v vanished) finding() ledger.Finding {
 	}
 }
 
-// end closes the run's row, also when the caller's context has ended.
+// end closes the run's row, also when the caller's context has ended. What was read completely is added to what is
+// covered in the same statement.
 func (m *Mirror) end(ctx context.Context, r read, failure error) error {
 	result, text := "complete", ""
 	if failure != nil {
@@ -201,10 +202,17 @@ func (m *Mirror) end(ctx context.Context, r read, failure error) error {
 	ctx, stop := detached(ctx, 5*time.Second)
 	defer stop()
 	_, err := m.cfg.DB.Exec(ctx, `
-		UPDATE list_runs
-		SET ended_at = @now, pages = @pages, rows = @rows, fresh = @fresh, quarantined = @quarantined, missing = @missing,
-			cursor = @cursor, result = @result, error = left(@error, 500)
-		WHERE run_id = @run`,
+		WITH ended AS (
+			UPDATE list_runs
+			SET ended_at = @now, pages = @pages, rows = @rows, fresh = @fresh, quarantined = @quarantined, missing = @missing,
+				cursor = @cursor, result = @result, error = left(@error, 500)
+			WHERE run_id = @run
+			RETURNING window_from, window_to, result)
+		INSERT INTO list_covered AS c (stretches)
+		SELECT tstzmultirange(tstzrange(window_from, window_to, '[]'))
+		FROM ended
+		WHERE result = 'complete'
+		ON CONFLICT (only_row) DO UPDATE SET stretches = c.stretches + excluded.stretches`,
 		pgx.StrictNamedArgs{
 			"now": m.cfg.now(), "pages": r.pages, "rows": r.rows, "fresh": r.fresh, "quarantined": r.quarantined,
 			"missing": r.missing, "cursor": r.cursor, "result": result, "error": text, "run": r.run,

@@ -70,6 +70,33 @@ func TestWorkers_TicksDoTheWork(t *testing.T) {
 	}
 }
 
+// TestWorkers_ReadElsewhereIsNoSuccess: a tick that finds another instance reading the list has read nothing.
+func TestWorkers_ReadElsewhereIsNoSuccess(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	conn, err := s.db.Acquire(t.Context())
+	s.must(err)
+	defer conn.Release()
+	s.must(conn.QueryRow(t.Context(), `SELECT true FROM pg_advisory_lock($1)`, int64(0x6461657361_01)).Scan(new(bool)))
+	c := s.jobs()
+	ended, stop := c.Subscribe(river.EventKindJobCompleted, river.EventKindJobFailed)
+	defer stop()
+	lasting := context.WithoutCancel(t.Context())
+	s.must(c.Start(lasting))
+	t.Cleanup(func() {
+		if err := c.Stop(lasting); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, args := range []river.JobArgs{reconcile.ListArgs{}, reconcile.RereadArgs{}} {
+		_, err := c.Insert(t.Context(), args, nil)
+		s.must(err)
+		if event := <-ended; event.Kind != river.EventKindJobFailed {
+			t.Errorf("%s: got %s", args.Kind(), event.Kind)
+		}
+	}
+}
+
 // TestWorkers_TicksDoNotPileUp: a tick whose predecessor still waits is dropped; one whose predecessor is finished is
 // not, and a failed tick is not tried again: the next one is the retry.
 func TestWorkers_TicksDoNotPileUp(t *testing.T) {

@@ -59,14 +59,14 @@ func (ListArgs) Kind() string { return KindList }
 // InsertOpts keeps ticks from piling up.
 func (ListArgs) InsertOpts() river.InsertOpts { return tick(time.Minute) }
 
-// RereadArgs makes the mirror read the last days again.
+// RereadArgs makes the mirror read the last days again, if it has not done so since the last night.
 type RereadArgs struct{}
 
 // Kind names the job.
 func (RereadArgs) Kind() string { return KindReread }
 
 // InsertOpts keeps ticks from piling up.
-func (RereadArgs) InsertOpts() river.InsertOpts { return tick(time.Hour) }
+func (RereadArgs) InsertOpts() river.InsertOpts { return tick(10 * time.Minute) }
 
 // AuditArgs audits the last days.
 type AuditArgs struct{}
@@ -129,12 +129,19 @@ func (r *Reconciler) sweep(ctx context.Context) error {
 }
 
 func (r *Reconciler) list(ctx context.Context) error {
-	_, err := r.Mirror.Poll(ctx)
-	return err
+	return readHere(r.Mirror.Poll(ctx))
 }
 
 func (r *Reconciler) reread(ctx context.Context) error {
-	_, err := r.Mirror.Reread(ctx)
+	return readHere(r.Mirror.RereadNightly(ctx))
+}
+
+// readHere makes a read that another instance stood in the way of no success. Nobody is woken for it: an alarm goes by
+// the newest success of any instance, and the one that reads has it.
+func readHere(p Polled, err error) error {
+	if err == nil && p.Busy {
+		return ErrBusy
+	}
 	return err
 }
 

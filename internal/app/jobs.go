@@ -39,7 +39,7 @@ func ticks(cfg Config) []tick {
 	return []tick{
 		{"@every 1s", queueSweep, reconcile.SweepArgs{}},                      // ask for what is due
 		{"@every " + cfg.ListEvery.String(), queueList, reconcile.ListArgs{}}, // read the newest of the gateway's list
-		{"CRON_TZ=Asia/Seoul 30 4 * * *", queueList, reconcile.RereadArgs{}},  // read the last 4 days again
+		{"@every 10m", queueList, reconcile.RereadArgs{}},                     // tonight, the last 4 days again
 		{"@every 1m", queueAudit, reconcile.AuditArgs{}},                      // prove the identity
 		{"@every 1h", queueAudit, reconcile.AuditAllArgs{}},                   // and over everything
 		{"@every 10m", queueAudit, reconcile.CloseDaysArgs{}},                 // which closed day has no run?

@@ -379,6 +379,18 @@ ALTER TABLE public.journal_transactions ALTER COLUMN transaction_id ADD GENERATE
     CACHE 1
 );
 
+-- Name: list_covered; Type: TABLE; Schema: public; Owner: -
+
+CREATE TABLE public.list_covered (
+    only_row boolean DEFAULT true NOT NULL,
+    stretches tstzmultirange NOT NULL,
+    CONSTRAINT list_covered_is_one_row CHECK (only_row)
+);
+
+-- Name: TABLE list_covered; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON TABLE public.list_covered IS 'The stretches of time for which the gateway''s list was read completely; one row.';
+
 -- Name: list_runs; Type: TABLE; Schema: public; Owner: -
 
 CREATE TABLE public.list_runs (
@@ -614,7 +626,7 @@ COMMENT ON COLUMN public.payments.captured IS 'Money taken and not fallen back (
 
 -- Name: COLUMN payments.surplus; Type: COMMENT; Schema: public; Owner: -
 
-COMMENT ON COLUMN public.payments.surplus IS 'Money that arrived for an order another payment holds; it waits in suspense and never touches the order.';
+COMMENT ON COLUMN public.payments.surplus IS 'Does not hold its order: another payment does, or the gateway has never known this one. Money for a held order waits in suspense.';
 
 -- Name: COLUMN payments.attempt; Type: COMMENT; Schema: public; Owner: -
 
@@ -760,6 +772,11 @@ ALTER TABLE ONLY public.journal_transactions
 ALTER TABLE ONLY public.journal_transactions
     ADD CONSTRAINT journal_transactions_pkey PRIMARY KEY (transaction_id);
 
+-- Name: list_covered list_covered_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.list_covered
+    ADD CONSTRAINT list_covered_pkey PRIMARY KEY (only_row);
+
 -- Name: list_runs list_runs_pkey; Type: CONSTRAINT; Schema: public; Owner: -
 
 ALTER TABLE ONLY public.list_runs
@@ -866,9 +883,13 @@ CREATE INDEX journal_of_payment ON public.journal_transactions USING btree (paym
 
 CREATE INDEX list_runs_by_start ON public.list_runs USING btree (started_at DESC);
 
--- Name: list_runs_complete; Type: INDEX; Schema: public; Owner: -
+-- Name: list_runs_by_window; Type: INDEX; Schema: public; Owner: -
 
-CREATE INDEX list_runs_complete ON public.list_runs USING btree (window_to DESC) WHERE (result = 'complete'::text);
+CREATE INDEX list_runs_by_window ON public.list_runs USING btree (window_to);
+
+-- Name: list_runs_polled; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX list_runs_polled ON public.list_runs USING btree (window_to) WHERE ((result = 'complete'::text) AND (reason = 'poll'::text));
 
 -- Name: mirror_by_day; Type: INDEX; Schema: public; Owner: -
 
