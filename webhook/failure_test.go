@@ -307,6 +307,29 @@ func TestReap(t *testing.T) {
 	}
 }
 
+// TestReap_LastChanceCountsFromTheDelivery: a service that was down for hours does not push the last chance out. The
+// sender counts from the first delivery that failed.
+func TestReap_LastChanceCountsFromTheDelivery(t *testing.T) {
+	t.Parallel()
+	s := open(t, options{})
+	key := s.paid(t, "order-0001", 50_000)
+	for range 2 {
+		if _, err := s.db.Exec(t.Context(), `
+			INSERT INTO deliveries (received_at, source, payment_key, body_hash, body_bytes, outcome)
+			VALUES ($1, '127.0.0.1', $2, '', 0, 'received')`, s.clock.Now(), key); err != nil {
+			t.Fatal(err)
+		}
+		s.clock.Advance(time.Minute)
+	}
+	s.clock.Advance(6 * time.Hour)
+	if n, err := s.handler.Reap(t.Context()); n != 2 || err != nil {
+		t.Fatalf("got %d, %v, want 2", n, err)
+	}
+	if got := one[time.Time](t, s.db, `SELECT deadline FROM work WHERE kind = 'cancel_claimed'`); !got.Equal(pgclient.LastChance(start)) {
+		t.Errorf("got the last chance at %s, want %s", got.UTC(), pgclient.LastChance(start))
+	}
+}
+
 // TestReceive_AllOrNothing: whichever row of a cancel cannot be written, none is; and when it can be, all are.
 func TestReceive_AllOrNothing(t *testing.T) {
 	t.Parallel()

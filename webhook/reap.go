@@ -18,7 +18,8 @@ const (
 )
 
 // Reap closes the deliveries that a crash left without an outcome, and makes their payments due at once: the gateway
-// may have been asked and the answer lost. It returns how many there were. Doing it twice does nothing more.
+// may have been asked and the answer lost. Their last chance counts from the delivery, as the sender does. It returns how
+// many there were. Doing it twice does nothing more.
 func (h *Handler) Reap(ctx context.Context) (int, error) {
 	total := 0
 	for {
@@ -49,7 +50,8 @@ func (h *Handler) reapSome(ctx context.Context) (int, error) {
 			RETURNING d.delivery_id, d.payment_key, d.received_at, d.retried_count
 		), due AS (
 			INSERT INTO work AS w (kind, payment_key, order_id, currency, opened_at, due_at, deadline, notice_failed_at, notice_attempt)
-			SELECT 'cancel_claimed', p.payment_key, p.order_id, p.currency, @now, @now, @deadline, first.received_at, first.attempt
+			SELECT 'cancel_claimed', p.payment_key, p.order_id, p.currency, @now, @now,
+				first.received_at + @patience::interval, first.received_at, first.attempt
 			FROM (SELECT r.payment_key, min(r.received_at) AS received_at, max(LEAST(r.retried_count, 7)) AS attempt
 				FROM reaped r GROUP BY r.payment_key) AS first
 			JOIN payments p ON p.payment_key = first.payment_key
@@ -60,7 +62,7 @@ func (h *Handler) reapSome(ctx context.Context) (int, error) {
 		)
 		SELECT count(*)::integer FROM reaped`,
 		pgx.StrictNamedArgs{
-			"now": now, "before": now.Add(-crashedAfter), "most": reapedMax, "deadline": pgclient.LastChance(now),
+			"now": now, "before": now.Add(-crashedAfter), "most": reapedMax, "patience": pgclient.LastChance(now).Sub(now),
 		})
 	if err != nil {
 		return 0, fmt.Errorf("reap deliveries: %w", err)
