@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"unicode/utf8"
 
-	"github.com/go-chi/chi/v5"
 	"github.com/jackc/pgx/v5"
 
 	"daesa/internal/postgres"
@@ -28,7 +27,11 @@ func viewCredits(a ledger.CreditAccount) creditsView { return creditsView(a) }
 // GetCredits serves GET /v1/customers/{customer_id}/credits. A balance below nothing means that credits were spent
 // before the payment that granted them was canceled.
 func (h *Handler) GetCredits(w http.ResponseWriter, r *http.Request) error {
-	account, err := ledger.LoadCredits(r.Context(), h.cfg.DB, chi.URLParam(r, "customer_id"))
+	customer, err := pathID(r, "customer_id")
+	if err != nil {
+		return err
+	}
+	account, err := ledger.LoadCredits(r.Context(), h.cfg.DB, customer)
 	if err != nil {
 		return unavailable(err)
 	}
@@ -48,8 +51,10 @@ func (h *Handler) SpendCredits(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	customer := chi.URLParam(r, "customer_id")
+	customer, err := pathID(r, "customer_id")
 	switch {
+	case err != nil:
+		return err
 	case customer == "" || utf8.RuneCountInString(customer) > 128:
 		return invalid("the customer id must have 1 to 128 characters")
 	case len(body.SpendID) > 255:

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/go-chi/chi/v5"
 	"github.com/jackc/pgx/v5"
 
 	"daesa/internal/postgres"
@@ -68,8 +67,12 @@ func (h *Handler) ListEvents(w http.ResponseWriter, r *http.Request) error {
 // ResendEvent serves POST /v1/events/{event_id}/resend: the event is delivered once more, whether it was given up,
 // refused for want of an address, or delivered and lost by its receiver. Asking twice delivers once more, not twice.
 func (h *Handler) ResendEvent(w http.ResponseWriter, r *http.Request) error {
-	ctx, id := r.Context(), chi.URLParam(r, "event_id")
-	err := postgres.InTx(ctx, h.cfg.DB, func(tx pgx.Tx) error { return h.resend(ctx, tx, id) })
+	ctx := r.Context()
+	id, err := pathID(r, "event_id")
+	if err != nil {
+		return err
+	}
+	err = postgres.InTx(ctx, h.cfg.DB, func(tx pgx.Tx) error { return h.resend(ctx, tx, id) })
 	if err != nil {
 		return unavailable(err)
 	}

@@ -8,7 +8,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/go-chi/chi/v5"
 	"github.com/jackc/pgx/v5"
 
 	"daesa/internal/postgres"
@@ -122,7 +121,11 @@ func (h *Handler) newOrder(body orderBody) (ledger.Order, error) {
 
 // GetOrder serves GET /v1/orders/{order_id}.
 func (h *Handler) GetOrder(w http.ResponseWriter, r *http.Request) error {
-	order, err := ledger.LoadOrder(r.Context(), h.cfg.DB, chi.URLParam(r, "order_id"))
+	id, err := pathID(r, "order_id")
+	if err != nil {
+		return err
+	}
+	order, err := ledger.LoadOrder(r.Context(), h.cfg.DB, id)
 	if err != nil {
 		return unavailable(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/go-chi/chi/v5"
 	"github.com/jackc/pgx/v5"
 
 	"daesa/internal/web"
@@ -77,7 +76,10 @@ func viewPayment(p ledger.Payment) paymentView {
 // the token of its status address, and 401 to anybody else. The route is mounted so that a request with a token needs
 // no API key.
 func (h *Handler) GetPayment(w http.ResponseWriter, r *http.Request) error {
-	key := chi.URLParam(r, "payment_key")
+	key, err := pathID(r, "payment_key")
+	if err != nil {
+		return err
+	}
 	known := web.Actor(r.Context()) != ""
 	if !known && !h.holdsToken(r, key) {
 		return web.ErrUnauthorized
