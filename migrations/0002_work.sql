@@ -64,6 +64,7 @@ COMMENT ON COLUMN work.notice_next_at IS 'When the sender is expected again.';
 CREATE UNIQUE INDEX work_one_open_per_subject ON work (payment_key, subject) WHERE closed_at IS NULL;
 CREATE INDEX work_due ON work (due_at) WHERE closed_at IS NULL;
 CREATE INDEX work_open_by_transaction ON work (transaction_key) WHERE closed_at IS NULL AND transaction_key IS NOT NULL;
+CREATE INDEX work_open_by_request ON work (request_id) WHERE closed_at IS NULL AND request_id IS NOT NULL;
 CREATE INDEX work_closed ON work (closed_at) WHERE closed_at IS NOT NULL;
 
 CREATE TABLE mismatches (

@@ -614,7 +614,7 @@ END),
 
 -- Name: TABLE payments; Type: COMMENT; Schema: public; Owner: -
 
-COMMENT ON TABLE public.payments IS 'One row per payment key. Only ledger.Record and ledger.Intend write it.';
+COMMENT ON TABLE public.payments IS 'One row per payment key. Only the ledger''s Record, Intend and Release write it.';
 
 -- Name: COLUMN payments.amount; Type: COMMENT; Schema: public; Owner: -
 
@@ -954,6 +954,10 @@ CREATE INDEX work_due ON public.work USING btree (due_at) WHERE (closed_at IS NU
 -- Name: work_one_open_per_subject; Type: INDEX; Schema: public; Owner: -
 
 CREATE UNIQUE INDEX work_one_open_per_subject ON public.work USING btree (payment_key, subject) WHERE (closed_at IS NULL);
+
+-- Name: work_open_by_request; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX work_open_by_request ON public.work USING btree (request_id) WHERE ((closed_at IS NULL) AND (request_id IS NOT NULL));
 
 -- Name: work_open_by_transaction; Type: INDEX; Schema: public; Owner: -
 
