@@ -10,9 +10,9 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
-	"github.com/go-chi/chi/v5"
 	"github.com/jackc/pgx/v5"
 
 	"daesa/internal/postgres"
@@ -64,11 +64,14 @@ func (h *Handler) cancelRequest(r *http.Request) (reply, error) {
 }
 
 func (h *Handler) cancelWish(r *http.Request, body cancelBody) (cancelWish, error) {
-	key := chi.URLParam(r, "payment_key")
+	key, err := pathID(r, "payment_key")
+	reason := oneLine(body.Reason)
 	switch {
+	case err != nil:
+		return cancelWish{}, err
 	case !pgclient.ValidPaymentKey(key):
 		return cancelWish{}, invalid("the payment key has no valid form")
-	case strings.TrimSpace(body.Reason) == "" || utf8.RuneCountInString(body.Reason) > 200:
+	case reason == "" || utf8.RuneCountInString(reason) > 200:
 		return cancelWish{}, invalid("reason must have 1 to 200 characters")
 	}
 	p, _, err := ledger.Load(r.Context(), h.cfg.DB, key)
@@ -76,7 +79,7 @@ func (h *Handler) cancelWish(r *http.Request, body cancelBody) (cancelWish, erro
 		return cancelWish{}, unavailable(err)
 	}
 	wish := cancelWish{payment: p, order: ledger.CancelOrder{
-		RequestID: derivedID("can_", web.Actor(r.Context()), r.Header.Get(keyHeader), key), PaymentKey: key, Reason: body.Reason,
+		RequestID: derivedID("can_", web.Actor(r.Context()), r.Header.Get(keyHeader), key), PaymentKey: key, Reason: reason,
 		RequestedBy: web.Actor(r.Context()),
 	}}
 	if body.Amount != nil {
@@ -87,6 +90,20 @@ func (h *Handler) cancelWish(r *http.Request, body cancelBody) (cancelWish, erro
 		wish.order.Amount = &part
 	}
 	return wish, wish.refundTo(body.RefundAccount)
+}
+
+// oneLine is a reason as it is kept and sent: without line breaks and control characters, which the gateway is not sent, so
+// that the books and the gateway name a cancel alike.
+func oneLine(reason string) string {
+	return strings.TrimSpace(strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case unicode.IsControl(r) || r == utf8.RuneError:
+			return -1
+		}
+		return r
+	}, reason))
 }
 
 // refundTo takes the account that a paid virtual account is refunded to. The gateway wants it there and nowhere else.
@@ -196,7 +213,11 @@ func (h *Handler) sendCancel(ctx context.Context, permit *pgclient.Permit, reque
 
 // GetCancel serves GET /v1/cancels/{request_id}.
 func (h *Handler) GetCancel(w http.ResponseWriter, r *http.Request) error {
-	request, err := ledger.LoadCancelRequest(r.Context(), h.cfg.DB, chi.URLParam(r, "request_id"))
+	id, err := pathID(r, "request_id")
+	if err != nil {
+		return err
+	}
+	request, err := ledger.LoadCancelRequest(r.Context(), h.cfg.DB, id)
 	if err != nil {
 		return unavailable(err)
 	}

@@ -76,6 +76,7 @@ func TestCancel_BadRequestsNeverReachTheGateway(t *testing.T) {
 		{key, part(-1), 400, "amount_malformed"},
 		{key, part("1.5"), 400, "amount_malformed"},
 		{key, map[string]any{"reason": " "}, 400, "invalid_request"},
+		{key, map[string]any{"reason": "\x1b\n"}, 400, "invalid_request"},
 		{key, map[string]any{"reason": strings.Repeat("가", 201)}, 400, "invalid_request"},
 		{key, map[string]any{"amount": 100}, 400, "invalid_request"},
 		{key, `{"reason":"x","amont":100}`, 400, "malformed"},
@@ -94,6 +95,20 @@ func TestCancel_BadRequestsNeverReachTheGateway(t *testing.T) {
 		t.Errorf("got %d cancel calls, want 0", got)
 	}
 	s.confirm(unpaid, orderID, 50000).wants(t, 200, "done")
+}
+
+// TestCancel_ReasonIsOneLine: the books keep the reason as the gateway is told it, without what neither could keep.
+func TestCancel_ReasonIsOneLine(t *testing.T) {
+	t.Parallel()
+	s := open(t, shopOptions{})
+	_, key := s.paid(10000)
+	s.cancel(key, "c1", map[string]any{"reason": " 고객\t변심\r\n(\u0085품절)\x1b "}).wants(t, http.StatusOK, "done")
+	var kept, booked string
+	must(t, s.db.QueryRow(t.Context(), `SELECT reason FROM cancel_requests`).Scan(&kept))
+	must(t, s.db.QueryRow(t.Context(), `SELECT reason FROM cancels`).Scan(&booked))
+	if want := "고객 변심  ( 품절)"; kept != want || booked != want {
+		t.Errorf("kept %q and booked %q, want %q", kept, booked, want)
+	}
 }
 
 func TestCancel_TwoAtOnceNeverExceedTheBalance(t *testing.T) {
