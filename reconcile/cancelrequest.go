@@ -3,6 +3,8 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -36,16 +38,22 @@ func (s *Sweeper) cancelRequest(ctx context.Context, i item) (Result, error) {
 	defer stop()
 	result := s.cfg.Gateway.Cancel(ctx, permit, sameCancel(request))
 	s.cfg.Metrics.resent(ledger.WorkCancelRequest, result.Verdict)
-	switch result.Verdict {
-	case pgclient.VerdictDone:
+	switch {
+	case result.Verdict == pgclient.VerdictDone:
 		return s.cancelAnswered(ctx, i, request, result.Observation)
-	case pgclient.VerdictRefused:
-		return s.cancelLook(ctx, i, request, result.Err, result.Err.Group == pgclient.GroupRefused)
-	case pgclient.VerdictAsk:
+	case answeredForGood(result):
+		return s.cancelLook(ctx, i, request, result.Err, true)
+	case result.Err.Status != 0 && result.Verdict == pgclient.VerdictUnknown:
 		return s.cancelLook(ctx, i, request, result.Err, false)
-	case pgclient.VerdictUnknown, pgclient.VerdictUnprocessed:
 	}
 	return s.cancelLost(ctx, i, request, result.Err)
+}
+
+// answeredForGood reports whether the gateway answered in a way that it repeats for the key: a refusal of whatever kind,
+// our own mistakes among them, or words that do not say what is true. Then nothing is under way with the key any more.
+func answeredForGood(result pgclient.Result) bool {
+	return result.Verdict == pgclient.VerdictRefused || result.Verdict == pgclient.VerdictAsk ||
+		(result.Verdict == pgclient.VerdictUnprocessed && result.Err.Group == pgclient.GroupOurs)
 }
 
 // sameCancel is the request as it was first sent. All that is left is canceled without naming an amount, which every
@@ -68,18 +76,12 @@ func sameCancel(r ledger.CancelRequest) pgclient.CancelRequest {
 // cancelAnswered records the gateway's answer to our request and settles the request with the cancel it names.
 func (s *Sweeper) cancelAnswered(ctx context.Context, i item, r ledger.CancelRequest, seen ledger.Observation) (Result, error) {
 	return s.conclude(ctx, i, func(tx pgx.Tx) (conclusion, error) {
-		if _, err := s.cfg.Ledger.Record(ctx, tx, seen); err != nil {
+		look, err := s.look(ctx, tx, r, seen)
+		if err != nil {
 			return conclusion{}, err
 		}
-		answer := ledger.CancelAnswer{Status: ledger.CancelRequestUnknown, Word: seen.Word}
-		if mine, ok := cancelOf(r, seen); ok {
-			answer.TransactionKey = mine.TransactionKey
-			answer.Status = requestStatus(mine.State)
-		} else if seen.Evidence == ledger.EvidenceVoided {
-			answer.TransactionKey, answer.Status = seen.LastTransactionKey, ledger.CancelRequestDone
-		}
-		err := s.cfg.Ledger.SettleCancelRequest(ctx, tx, r.ID, answer)
-		return conclusion{result: ResultWaiting, answer: "the gateway says " + seen.Word}, err
+		mine, found := answerOf(r, seen, look.others)
+		return s.settle(ctx, tx, i, look, sight{mine: mine, found: found}, reply{word: seen.Word, text: "the gateway says " + seen.Word})
 	})
 }
 
@@ -96,92 +98,113 @@ func requestStatus(state ledger.CancelState) ledger.CancelRequestStatus {
 	return ledger.CancelRequestUnknown
 }
 
-// cancelOf finds the request's cancel in the answer to it. What is left falls with every cancel, so the amount and
-// what was left afterwards name one alone; a void has no amount and is the only cancel there can be.
-func cancelOf(r ledger.CancelRequest, seen ledger.Observation) (ledger.ObservedCancel, bool) {
-	if r.Amount.IsZero() {
-		if len(seen.Cancels) == 1 {
-			return seen.Cancels[0], true
-		}
-		return ledger.ObservedCancel{}, false
-	}
-	var found []ledger.ObservedCancel
-	for _, c := range seen.Cancels {
-		if c.Amount == r.Amount && c.Refundable.Minor == r.Refundable.Minor-r.Amount.Minor {
-			found = append(found, c)
-		}
-	}
-	if len(found) != 1 {
-		return ledger.ObservedCancel{}, false
-	}
-	return found[0], true
-}
-
-// cancelLook asks what is true when the repeated answer does not say it. Nothing new and the balance as it was: our
-// cancel did not happen. One new cancel that fits in amount, remainder and reason: it is ours. None that fits, and less
-// left than the request named: ours did not happen and never can. Anything else stays unknown, unless the gateway
-// refused the request itself for good.
-func (s *Sweeper) cancelLook(ctx context.Context, i item, r ledger.CancelRequest, failure *pgclient.Error, definite bool) (Result, error) {
+// cancelLook asks what is true when the repeated answer does not say it. A request of which nothing is to be seen is
+// refused only if the answer lets it: while one may still be under way at the gateway, it can still happen.
+func (s *Sweeper) cancelLook(ctx context.Context, i item, r ledger.CancelRequest, failure *pgclient.Error, refusable bool) (Result, error) {
 	seen, err := s.cfg.Gateway.Recover(ctx, ledger.ChannelSweep, r.PaymentKey)
 	if err != nil {
 		return s.cancelLost(ctx, i, r, failure)
 	}
+	return s.concludeLook(ctx, i, r, seen, reply{word: wordOf(failure), text: failure.Error(), refusable: refusable})
+}
+
+func (s *Sweeper) concludeLook(ctx context.Context, i item, r ledger.CancelRequest, seen ledger.Observation, said reply) (Result, error) {
 	return s.conclude(ctx, i, func(tx pgx.Tx) (conclusion, error) {
-		c := conclusion{result: ResultWaiting, answer: failure.Error()}
-		recorded, err := s.cfg.Ledger.Record(ctx, tx, seen)
+		look, err := s.look(ctx, tx, r, seen)
 		if err != nil {
-			return c, err
+			return conclusion{}, err
 		}
-		answer := ledger.CancelAnswer{Status: ledger.CancelRequestUnknown, Word: wordOf(failure)}
-		mine, found := cancelOf(r, seen)
-		switch {
-		case found && mine.Reason == r.Reason && !mine.CanceledAt.Before(r.CreatedAt.Truncate(second)):
-			answer.Status, answer.TransactionKey = requestStatus(mine.State), mine.TransactionKey
-		case definite || untouched(r, seen) || (!found && overtaken(r, seen)):
-			answer.Status = ledger.CancelRequestRefused
-		}
-		if answer.Status == ledger.CancelRequestUnknown && recorded.Outcome == ledger.OutcomeConflict {
-			c.answer = "contradicts the books: " + recorded.Detail
-		}
-		return c, s.cfg.Ledger.SettleCancelRequest(ctx, tx, r.ID, answer)
+		return s.settle(ctx, tx, i, look, sightOf(r, seen, look.others), said)
 	})
 }
 
-// untouched reports whether the payment is as it was before the request: the balance it named is left. Of a virtual
-// account without a deposit that is the account still waiting.
-func untouched(r ledger.CancelRequest, seen ledger.Observation) bool {
-	if r.Amount.IsZero() {
-		return seen.Evidence == ledger.EvidenceWaiting && len(seen.Cancels) == 0
-	}
-	for _, c := range seen.Cancels {
-		if c.State == ledger.CancelInProgress || c.State == ledger.CancelUnrecognized {
-			return false
-		}
-	}
-	return seen.Evidence == ledger.EvidenceCaptured && seen.Balance == r.Refundable
+// look is a payment object, recorded, with what the books know besides.
+type look struct {
+	request  ledger.CancelRequest
+	seen     ledger.Observation
+	recorded ledger.Recorded
+	others   map[string]bool
 }
 
-// overtaken reports whether other cancels came first. The gateway cancels only while exactly the named balance is left,
-// and a balance never grows again; so once less is left and no cancel stands where ours would, ours is impossible. That
-// needs every cancel to say what was left after it, and none still under way.
-func overtaken(r ledger.CancelRequest, seen ledger.Observation) bool {
-	if r.Amount.IsZero() || seen.Evidence != ledger.EvidenceCaptured || seen.Balance.Minor >= r.Refundable.Minor {
-		return false
+func (s *Sweeper) look(ctx context.Context, tx pgx.Tx, r ledger.CancelRequest, seen ledger.Observation) (look, error) {
+	recorded, err := s.cfg.Ledger.Record(ctx, tx, seen)
+	if err != nil {
+		return look{}, err
 	}
-	for _, c := range seen.Cancels {
-		open := c.State == ledger.CancelInProgress || c.State == ledger.CancelUnrecognized
-		fits := c.Amount == r.Amount && c.Refundable.Minor == r.Refundable.Minor-r.Amount.Minor
-		if open || fits || c.Refundable.Currency == "" {
-			return false
+	others, err := otherCancels(ctx, tx, r)
+	return look{request: r, seen: seen, recorded: recorded, others: others}, err
+}
+
+// reply is what the gateway said to the request itself.
+type reply struct {
+	word, text string
+	refusable  bool // it is no more under way with its key
+}
+
+const (
+	// absentAnswer begins the answer kept of a look that showed nothing of the request.
+	absentAnswer = "absent: "
+	// lookApart is between the two looks after which a request is refused. A payment is shown late by some of the
+	// gateway's copies, and the gateway has been seen to hold a request for 4 minutes after its caller had left.
+	lookApart = 5 * time.Minute
+)
+
+// settle ends the request if what was seen lets it. A cancel that stands exactly where ours would ends it whatever the
+// gateway replied: either it is ours, or ours has become impossible, and the money asked for has gone back once. Nothing
+// of it on two looks minutes apart: refused. Everything else stays unknown, and after an hour a person looks too.
+func (s *Sweeper) settle(ctx context.Context, tx pgx.Tx, i item, l look, found sight, said reply) (conclusion, error) {
+	c := conclusion{result: ResultWaiting, answer: said.text}
+	answer := ledger.CancelAnswer{Status: ledger.CancelRequestUnknown, Word: said.word}
+	conflict := l.recorded.Outcome == ledger.OutcomeConflict
+	absent := found.absent && said.refusable && !conflict && !behind(l.seen, l.recorded.After)
+	switch {
+	case conflict:
+		c.answer = "contradicts the books: " + l.recorded.Detail
+	case found.found:
+		answer.Status, answer.TransactionKey = requestStatus(found.mine.State), found.mine.TransactionKey
+	case absent && i.absentBefore(s.cfg.now()):
+		answer.Status = ledger.CancelRequestRefused
+	case absent:
+		c.answer, c.again = absentAnswer+said.text, lookApart
+	}
+	if answer.Status == ledger.CancelRequestUnknown && !absent && i.lastChance(s.cfg.now()) {
+		err := s.doubtRequest(ctx, tx, i, l.request, map[string]any{
+			"word": l.seen.Word, "balance": l.seen.Balance.Decimal(), "cancels": len(l.seen.Cancels), "said": said.word,
+		})
+		if err != nil {
+			return c, err
 		}
 	}
-	return true
+	return c, s.cfg.Ledger.SettleCancelRequest(ctx, tx, l.request.ID, answer)
+}
+
+// absentBefore reports whether the look before this one, and long enough before it, showed nothing of the request.
+func (i item) absentBefore(now time.Time) bool {
+	return strings.HasPrefix(i.LastAnswer, absentAnswer) && !now.Before(i.AskedBefore.Add(lookApart))
+}
+
+// doubtRequest opens a mismatch about a request whose end nothing shows. Asking goes on.
+func (s *Sweeper) doubtRequest(ctx context.Context, tx pgx.Tx, i item, r ledger.CancelRequest, gateway map[string]any) error {
+	b := &pgx.Batch{}
+	ledger.QueueMismatch(b, ledger.Finding{
+		Kind: ledger.KindCancelMissingHere, PaymentKey: r.PaymentKey, OrderID: i.OrderID, TransactionKey: "request:" + r.ID,
+		AtRisk:  r.Amount,
+		Detail:  fmt.Sprintf("the gateway does not say what came of our cancel %s; compare by hand", r.ID),
+		Gateway: gateway,
+		Books:   map[string]any{"amount": r.Amount.Decimal(), "refundable": r.Refundable.Decimal(), "since": r.CreatedAt.UTC()},
+	}, s.cfg.now())
+	return tx.SendBatch(ctx, b).Close()
 }
 
 // cancelLost notes that the answer is still not known. A request that was never processed keeps its doubt too: the
 // attempt before this one may have been.
 func (s *Sweeper) cancelLost(ctx context.Context, i item, r ledger.CancelRequest, failure *pgclient.Error) (Result, error) {
 	return s.conclude(ctx, i, func(tx pgx.Tx) (conclusion, error) {
+		if i.lastChance(s.cfg.now()) {
+			if err := s.doubtRequest(ctx, tx, i, r, map[string]any{"said": wordOf(failure)}); err != nil {
+				return conclusion{}, err
+			}
+		}
 		err := s.cfg.Ledger.SettleCancelRequest(ctx, tx, r.ID, ledger.CancelAnswer{
 			Status: ledger.CancelRequestUnknown, Word: wordOf(failure),
 		})
@@ -189,32 +212,12 @@ func (s *Sweeper) cancelLost(ctx context.Context, i item, r ledger.CancelRequest
 	})
 }
 
-// cancelTooOld is a request whose key the gateway may have forgotten: sent again it could cancel a second time. It is
-// only looked at, and a person decides.
+// cancelTooOld is a request whose key the gateway may have forgotten: sent again it could cancel a second time. So it is
+// only looked at; under way it is no more.
 func (s *Sweeper) cancelTooOld(ctx context.Context, i item, r ledger.CancelRequest) (Result, error) {
 	seen, err := s.cfg.Gateway.Recover(ctx, ledger.ChannelSweep, r.PaymentKey)
 	if err != nil {
 		return s.unanswered(ctx, i, err)
 	}
-	return s.conclude(ctx, i, func(tx pgx.Tx) (conclusion, error) {
-		c := conclusion{result: ResultWaiting, answer: "the request is too old to be sent again"}
-		recorded, err := s.cfg.Ledger.Record(ctx, tx, seen)
-		if err != nil {
-			return c, err
-		}
-		if untouched(r, seen) {
-			return c, s.cfg.Ledger.SettleCancelRequest(ctx, tx, r.ID, ledger.CancelAnswer{
-				Status: ledger.CancelRequestRefused, Word: "never processed",
-			})
-		}
-		b := &pgx.Batch{}
-		ledger.QueueMismatch(b, ledger.Finding{
-			Kind: ledger.KindCancelMissingHere, PaymentKey: r.PaymentKey, OrderID: recorded.After.OrderID,
-			TransactionKey: "request:" + r.ID, AtRisk: r.Amount,
-			Detail:  fmt.Sprintf("the answer to our cancel %s was lost and its key is too old to ask with; compare by hand", r.ID),
-			Gateway: map[string]any{"word": seen.Word, "balance": seen.Balance.Decimal(), "cancels": len(seen.Cancels)},
-			Books:   map[string]any{"status": recorded.After.Status, "balance": recorded.After.Balance().Decimal()},
-		}, s.cfg.now())
-		return c, tx.SendBatch(ctx, b).Close()
-	})
+	return s.concludeLook(ctx, i, r, seen, reply{word: "never processed", text: "the request is too old to be sent again", refusable: true})
 }

@@ -24,6 +24,8 @@ type item struct {
 	OpenedAt       time.Time       `db:"opened_at"`
 	Deadline       time.Time       `db:"deadline"`
 	Attempts       int             `db:"attempts"`
+	AskedBefore    time.Time       `db:"asked_before"` // when the question before this one was claimed
+	LastAnswer     string          `db:"last_answer"`  // to the question before this one
 }
 
 // atRisk is the money the row is about; without a currency when nobody has said.
@@ -38,7 +40,7 @@ func (s *Sweeper) claim(ctx context.Context) ([]item, error) {
 	now := s.cfg.now()
 	rows, err := s.cfg.DB.Query(ctx, `
 		WITH due AS MATERIALIZED (
-			SELECT work_id
+			SELECT work_id, last_asked_at
 			FROM work
 			WHERE closed_at IS NULL AND due_at <= @now
 				AND (@eager OR kind NOT IN ('cancel_claimed', 'cancel_listed') OR deadline <= @now)
@@ -52,7 +54,8 @@ func (s *Sweeper) claim(ctx context.Context) ([]item, error) {
 		WHERE w.work_id = due.work_id
 		RETURNING w.work_id, w.kind, w.payment_key, COALESCE(w.order_id, '') AS order_id,
 			COALESCE(w.transaction_key, '') AS transaction_key, COALESCE(w.request_id, '') AS request_id,
-			COALESCE(w.currency, '') AS currency, COALESCE(w.amount, 0) AS amount, w.opened_at, w.deadline, w.attempts`,
+			COALESCE(w.currency, '') AS currency, COALESCE(w.amount, 0) AS amount, w.opened_at, w.deadline, w.attempts,
+			COALESCE(due.last_asked_at, w.opened_at) AS asked_before, w.last_answer`,
 		pgx.StrictNamedArgs{
 			"now": now, "eager": s.cfg.Eager, "slots": s.cfg.Slots, "lease": now.Add(s.cfg.Lease),
 		})
@@ -71,6 +74,7 @@ type conclusion struct {
 	result Result
 	answer string
 	close  ledger.Closing // "" = the row stays open
+	again  time.Duration  // until the next question; 0 = as the kind's steps say
 }
 
 // soon is how near a due time that somebody else set meanwhile must be to stand: a notice that came while we asked
@@ -99,6 +103,10 @@ func (s *Sweeper) conclude(ctx context.Context, i item, record func(tx pgx.Tx) (
 // note writes the conclusion into the row, and tells whether it was still open.
 func (s *Sweeper) note(ctx context.Context, tx pgx.Tx, i item, c conclusion) (open bool, err error) {
 	now := s.cfg.now()
+	due := nextDue(i.Kind, i.Attempts, now, i.Deadline, s.cfg.Eager)
+	if c.again > 0 {
+		due = now.Add(c.again)
+	}
 	tag, err := tx.Exec(ctx, `
 		UPDATE work
 		SET last_answer = left(@answer, 200),
@@ -108,7 +116,7 @@ func (s *Sweeper) note(ctx context.Context, tx pgx.Tx, i item, c conclusion) (op
 		WHERE work_id = @work_id AND closed_at IS NULL`,
 		pgx.StrictNamedArgs{
 			"answer": c.answer, "soon": now.Add(soon), "now": now, "close": string(c.close), "work_id": i.WorkID,
-			"due": nextDue(i.Kind, i.Attempts, now, i.Deadline, s.cfg.Eager),
+			"due": due,
 		})
 	if err != nil {
 		return false, fmt.Errorf("note the answer to work %d: %w", i.WorkID, err)
