@@ -46,8 +46,11 @@ func (e *effects) move(holder string, o Observation, order Order, now time.Time)
 	e.after.Status, e.after.UpdatedAt = d.To, now
 	e.after.Reason = reasonOf(d.To, o, p)
 	e.after.UndecidedSince = undecidedSince(p, d.To, now)
-	if d.To.Live() && holder != "" && !p.Surplus {
+	switch {
+	case d.To.Live() && holder != "":
 		e.after.Surplus = true
+	case p.takesBack(d, holder):
+		e.after.Surplus = false
 	}
 	e.reverse(d)
 	e.capture(d, order)
@@ -212,7 +215,7 @@ func (e *effects) settleOrder(o Observation) {
 			f.Books = e.before.summary()
 			e.findings = append(e.findings, f)
 		}
-		e.tell()
+		e.tell(o)
 		return
 	}
 	if e.decision.Capture != nil && e.order.Status == OrderExpired {
@@ -223,5 +226,5 @@ func (e *effects) settleOrder(o Observation) {
 	if e.after.Status.Live() || e.before.Status.Live() {
 		e.order.Status = orderStatus(e.order.Status, e.after.Status)
 	}
-	e.tell()
+	e.tell(o)
 }

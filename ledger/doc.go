@@ -14,13 +14,16 @@
 //   - work: an answer still owed, with a due time and a deadline.
 //   - mismatch: a contradiction between the gateway's books and ours, with the money at risk.
 //   - journal transaction, entry: double-entry bookkeeping of the above; debits positive.
-//   - surplus payment: money that arrived for an order another payment already holds; it waits in suspense.
+//   - surplus payment: one that does not hold its order, because another does or because it is in doubt and the
+//     gateway has never known it. Money that arrives for a held order waits in suspense.
 //   - business day: a calendar day in Seoul.
 //
 // # Invariants
 //
-// Each is kept three times: by this code, by a constraint of the database, and by the audit. Package ledgertest
-// asserts them at the end of every integration test.
+// This code keeps them all. The database keeps I1, I3 and I11 by constraints and triggers, and of I2, I4 and I8 what one
+// row can show. No constraint can keep I6, I9 and I10, which are about what must still come and what was answered: they
+// rest on the code, on one transaction for a fact and its answer, and on being checked. I5 is held against the
+// gateway's own log, I7 by the audit; package ledgertest asserts all others at the end of every integration test.
 //
 //   - I1: a gateway cancel is applied at most once.
 //   - I2: cancels that are done + balance = captured, never more.
@@ -32,5 +35,5 @@
 //   - I8: credits granted − revoked − spent = balances.
 //   - I9: a 200 to a cancel notice of ours means: committed, now or before.
 //   - I10: every admitted delivery has one row and ends with one outcome.
-//   - I11: one live payment per order; a surplus payment is not live for its order.
+//   - I11: one live payment per order; a surplus payment does not hold its order.
 package ledger

@@ -97,7 +97,7 @@ func (p Payment) intended(now time.Time) Payment {
 	if p.KeyFirstUsedAt.IsZero() {
 		p.KeyFirstUsedAt = now
 	}
-	p.Status, p.Attempt, p.Reason = StatusConfirming, p.Attempt+1, ""
+	p.Status, p.Attempt, p.Reason, p.Surplus = StatusConfirming, p.Attempt+1, "", false
 	p.IntendedAt, p.UndecidedSince, p.UpdatedAt = now, now, now
 	return p
 }
@@ -119,7 +119,7 @@ func writeIntent(ctx context.Context, tx pgx.Tx, p Payment, now time.Time) error
 			@key_first_used_at, @now, @now, @now, @now)
 		ON CONFLICT (payment_key) DO UPDATE
 		SET status = 'confirming', attempt = excluded.attempt, generation = excluded.generation, reason = '',
-			key_first_used_at = excluded.key_first_used_at, intended_at = @now, undecided_since = @now, updated_at = @now
+			surplus = false, key_first_used_at = excluded.key_first_used_at, intended_at = @now, undecided_since = @now, updated_at = @now
 		WHERE p.status = 'ready' AND p.attempt = excluded.attempt - 1`,
 		pgx.StrictNamedArgs{
 			"payment_key": p.Key, "order_id": p.OrderID, "merchant_id": p.MerchantID, "currency": p.Amount.Currency,

@@ -101,7 +101,7 @@ func (l *Ledger) CreateOrder(ctx context.Context, tx pgx.Tx, o Order) (Order, er
 // expireGrace lets an intent that was taken in an order's last moment commit before the order is looked at.
 const expireGrace = time.Minute
 
-// ExpireOrders expires pending orders whose time is over and that no live payment holds. It returns how many. Intend
+// ExpireOrders expires pending orders whose time is over and that no payment holds. It returns how many. Intend
 // turns an order down from the moment its time is over; this only writes it down a little later.
 func (l *Ledger) ExpireOrders(ctx context.Context, tx pgx.Tx, limit int) (int64, error) {
 	tag, err := tx.Exec(ctx, `
@@ -109,7 +109,7 @@ func (l *Ledger) ExpireOrders(ctx context.Context, tx pgx.Tx, limit int) (int64,
 		WHERE order_id IN (
 			SELECT o.order_id FROM orders o
 			WHERE o.status = 'pending' AND o.expires_at <= @before
-			  AND NOT EXISTS (SELECT 1 FROM payments p WHERE p.order_id = o.order_id
+			  AND NOT EXISTS (SELECT 1 FROM payments p WHERE p.order_id = o.order_id AND NOT p.surplus
 				AND p.status IN ('confirming', 'unknown', 'waiting_for_deposit', 'done', 'partially_canceled', 'canceled'))
 			ORDER BY o.expires_at
 			LIMIT @limit

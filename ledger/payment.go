@@ -23,8 +23,8 @@ type Payment struct {
 	MerchantID string
 	Status     Status
 	Amount     Money // what was to be captured: the order's amount
-	// Surplus marks a second payment whose money arrived for an order that another payment already holds.
-	// Its money waits in suspense and never touches the order.
+	// Surplus marks a payment that does not hold its order: another one does, or it is in doubt and the gateway has
+	// never known it (see Release). Money that comes for a held order waits in suspense and never touches the order.
 	Surplus bool
 	// Attempt counts our confirm calls. A writer that carries a stale attempt owns nothing.
 	Attempt int

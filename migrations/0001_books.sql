@@ -61,10 +61,10 @@ CREATE TABLE payments (
     CONSTRAINT payments_confirming_was_intended CHECK (status <> 'confirming' OR (attempt >= 1 AND intended_at IS NOT NULL)),
     CONSTRAINT payments_credits_bounded CHECK (credits_revoked >= 0 AND credits_revoked <= credits_granted)
 );
-COMMENT ON TABLE payments IS 'One row per payment key. Only ledger.Record and ledger.Intend write it.';
+COMMENT ON TABLE payments IS 'One row per payment key. Only the ledger''s Record, Intend and Release write it.';
 COMMENT ON COLUMN payments.amount IS 'What was to be captured: the order''s amount, minor units.';
 COMMENT ON COLUMN payments.captured IS 'Money taken and not fallen back (I2).';
-COMMENT ON COLUMN payments.surplus IS 'Money that arrived for an order another payment holds; it waits in suspense and never touches the order.';
+COMMENT ON COLUMN payments.surplus IS 'Does not hold its order: another payment does, or the gateway has never known this one. Money for a held order waits in suspense.';
 COMMENT ON COLUMN payments.attempt IS 'Counts confirm calls; compare-and-set on it makes one attempt own the row.';
 COMMENT ON COLUMN payments.generation IS 'Numbers the gateway idempotency key; a new one only after a definite answer.';
 COMMENT ON COLUMN payments.waiting_seen_at IS 'A paid virtual account was seen waiting once; a second sighting takes the deposit back.';

@@ -34,7 +34,7 @@ func (s *Sweeper) confirmUnknown(ctx context.Context, i item) (Result, error) {
 	}
 	switch {
 	case notFound(err):
-		return s.noted(ctx, i, conclusion{result: ResultWaiting, answer: "the gateway knows neither the payment nor the order"})
+		return s.nowhere(ctx, i)
 	case err != nil:
 		return s.unread(ctx, i, err)
 	}
@@ -46,6 +46,15 @@ func (s *Sweeper) confirmUnknown(ctx context.Context, i item) (Result, error) {
 		}
 	}
 	return s.recordConfirm(ctx, i, seen)
+}
+
+// nowhere notes that the gateway knows neither the payment nor its order. That is no evidence and ends no doubt; but a
+// key that was perhaps made up holds its order only for a while.
+func (s *Sweeper) nowhere(ctx context.Context, i item) (Result, error) {
+	return s.conclude(ctx, i, func(tx pgx.Tx) (conclusion, error) {
+		_, err := s.cfg.Ledger.Release(ctx, tx, i.PaymentKey)
+		return conclusion{result: ResultWaiting, answer: "the gateway knows neither the payment nor the order"}, err
+	})
 }
 
 // confirmable reports whether the payment's confirm may be sent again.
@@ -122,20 +131,22 @@ func wordOf(failure *pgclient.Error) string {
 }
 
 // recordConfirm records an answer under the key it names. Work about another key than the one answered for stays open:
-// that the order was paid with a second payment says nothing about the first.
+// that the order was paid with a second payment says nothing about the first, but that the gateway does not know it.
 func (s *Sweeper) recordConfirm(ctx context.Context, i item, seen ledger.Observation) (Result, error) {
 	return s.conclude(ctx, i, func(tx pgx.Tx) (conclusion, error) {
 		c := conclusion{result: ResultWaiting, answer: "the gateway says " + seen.Word}
+		if seen.PaymentKey != i.PaymentKey {
+			if _, err := s.cfg.Ledger.Release(ctx, tx, i.PaymentKey); err != nil {
+				return c, err
+			}
+			c.answer = "the gateway knows the order under payment " + seen.PaymentKey
+		}
 		recorded, err := s.cfg.Ledger.Record(ctx, tx, seen)
 		if errors.Is(err, ledger.ErrNotFound) {
 			return s.strange(ctx, tx, seen)
 		}
-		if err != nil {
+		if err != nil || seen.PaymentKey != i.PaymentKey {
 			return c, err
-		}
-		if seen.PaymentKey != i.PaymentKey {
-			c.answer = "the gateway has the order's money under payment " + seen.PaymentKey
-			return c, nil
 		}
 		return s.confirmConclusion(i, c, recorded, seen), nil
 	})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
 
 	"daesa/ledger"
 	"daesa/ledger/ledgertest"
@@ -335,5 +336,51 @@ func TestParked_BecomesAClaim(t *testing.T) {
 	s.sweep()
 	if p := s.payment(key); p.Status != ledger.StatusCanceled {
 		t.Errorf("got %s, want canceled", p.Status)
+	}
+}
+
+// TestConfirm_AMadeUpKeyLetsGoOfItsOrder: the gateway has never known the payment. It is asked about for ever, but after
+// an hour the buyer can pay with the right key; which payment the gateway names for the order makes no difference.
+func TestConfirm_AMadeUpKeyLetsGoOfItsOrder(t *testing.T) {
+	t.Parallel()
+	for name, known := range map[string]bool{"the gateway knows nothing": false, "the gateway knows the buyer's payment": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := setup(t)
+			s.tx(func(tx pgx.Tx) error {
+				_, err := s.books.CreateOrder(t.Context(), tx, ledger.Order{
+					ID: "order-1", Amount: ledger.Won(10_000), Name: "order-1", ExpiresAt: s.clock.Now().Add(24 * time.Hour),
+				})
+				return err
+			})
+			s.intend("order-1", "made-up-by-a-stranger", 10_000)
+			if known {
+				s.sim.Authenticate(tosssim.Checkout{OrderID: "order-1", OrderName: "order-1", Amount: 10_000})
+			}
+			for range 12 {
+				s.clock.Advance(5 * time.Minute)
+				s.sweep()
+				if p := s.payment("made-up-by-a-stranger"); p.Surplus {
+					t.Fatalf("the order was let go %s after the attempt", s.clock.Now().Sub(p.IntendedAt))
+				}
+			}
+			s.clock.Advance(time.Hour)
+			s.sweep()
+			buyer := s.sim.Authenticate(tosssim.Checkout{OrderID: "order-1", OrderName: "order-1", Amount: 10_000})
+			s.record(s.send(s.intend("order-1", buyer, 10_000)).Observation)
+			if p := s.payment(buyer); p.Status != ledger.StatusDone || p.Surplus {
+				t.Errorf("the buyer's payment is %s, surplus %t", p.Status, p.Surplus)
+			}
+			if p := s.payment("made-up-by-a-stranger"); !p.Status.Undecided() || s.mismatches(ledger.KindStaleUnknown) != 1 {
+				t.Errorf("the made-up payment is %s without evidence, %d stale", p.Status, s.mismatches(ledger.KindStaleUnknown))
+			}
+			asked := s.sim.CountKey(tosssim.Get, "made-up-by-a-stranger")
+			s.clock.Advance(48 * time.Hour)
+			s.sweep()
+			if now := s.sim.CountKey(tosssim.Get, "made-up-by-a-stranger"); now <= asked {
+				t.Error("nobody asks about the made-up payment any more")
+			}
+			ledgertest.RequireSound(t, s.db)
+		})
 	}
 }
