@@ -60,3 +60,37 @@ func TestConfirm_ForgottenAfterALostCallIsNoEvidence(t *testing.T) {
 	s.sim.Fail(tosssim.Fault{Op: tosssim.Get, Kind: tosssim.Refuse, Body: "NOT_FOUND_PAYMENT", N: -1, PaymentKey: key})
 	s.confirm(key, orderID, 10000).wants(t, http.StatusAccepted, "unknown")
 }
+
+// TestConfirm_MadeUpKeyIsToldToNobody: a key that the gateway has never heard of is nobody's payment. A refused buyer is.
+func TestConfirm_MadeUpKeyIsToldToNobody(t *testing.T) {
+	t.Parallel()
+	s := open(t, shopOptions{})
+	orderID, key := s.order(10000)
+	for _, made := range []string{"made-up-1", "made-up-2"} {
+		s.confirm(made, orderID, 10000).wants(t, http.StatusPaymentRequired, "NOT_FOUND_PAYMENT")
+	}
+	if got := s.count(`SELECT count(*) FROM events`); got != 0 {
+		t.Errorf("got %d events of made-up keys, want none", got)
+	}
+	s.sim.Fail(tosssim.Fault{Op: tosssim.Confirm, Kind: tosssim.Refuse, Body: "REJECT_CARD_PAYMENT", N: 1})
+	s.confirm(key, orderID, 10000).wants(t, http.StatusPaymentRequired, "REJECT_CARD_PAYMENT")
+	if got := s.count(`SELECT count(*) FROM events WHERE kind = 'payment.failed'`); got != 1 {
+		t.Errorf("got %d events of a refused buyer, want 1", got)
+	}
+}
+
+// TestCancel_WithoutACustomerNobodyIsNoticed: an order that names no customer has nobody to send a notice to.
+func TestCancel_WithoutACustomerNobodyIsNoticed(t *testing.T) {
+	t.Parallel()
+	s := open(t, shopOptions{})
+	for _, test := range []struct {
+		extra []any
+		want  int
+	}{{nil, 0}, {[]any{"customer_id", "kim"}, 1}} {
+		_, key := s.paid(10000, test.extra...)
+		s.cancel(key, "c1", whole()).wants(t, http.StatusOK, "done")
+		if got := s.count(`SELECT count(*) FROM events WHERE audience = 'customer'`); got != test.want {
+			t.Errorf("customer %v: got %d notices, want %d", test.extra, got, test.want)
+		}
+	}
+}

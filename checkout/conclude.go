@@ -46,7 +46,7 @@ func (h *Handler) outcome(p ledger.Payment, evidence ledger.Evidence, gave *pgcl
 		Attempt: p.Attempt,
 	}
 	if gave != nil {
-		o.Word = gave.Code
+		o.Word, o.Stranger = gave.Code, gave.Group == pgclient.GroupNotFound
 		if o.Word == "" {
 			o.Word = string(gave.Reason)
 		}

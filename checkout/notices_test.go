@@ -51,7 +51,7 @@ func TestCancel_RoundTripsOfTheApplyingTransaction(t *testing.T) {
 	pool, meter := postgrestest.NewMetered(t)
 	s := open(t, shopOptions{db: pool})
 	for i := range 3 {
-		_, key := s.paid(50000)
+		_, key := s.paid(50000, "customer_id", "kim")
 		_, err := s.sim.CancelInDashboard(key, 0, "dashboard")
 		must(t, err)
 		seen, err := s.handler.lookUp(t.Context(), key)
@@ -68,7 +68,7 @@ func TestCancel_RoundTripsOfTheApplyingTransaction(t *testing.T) {
 func TestNotify_RollsBackWithItsFact(t *testing.T) {
 	t.Parallel()
 	s := open(t, shopOptions{})
-	_, key := s.paid(50000)
+	_, key := s.paid(50000, "customer_id", "kim")
 	jobs := s.count(`SELECT count(*) FROM river.river_job WHERE kind = 'deliver_event' AND queue = 'events'`)
 	if jobs != 1 {
 		t.Fatalf("got %d deliveries after one payment, want 1", jobs)

@@ -56,8 +56,9 @@ func announcement(kind EventKind, to Audience, p Payment, reference string, fact
 }
 
 // tell works out who must hear of the effects, in the order in which they happened. What becomes of a surplus
-// payment's money later is no event of the order, which another payment holds.
-func (e *effects) tell() {
+// payment's money later is no event of the order, which another payment holds. Nobody paid with a key that the gateway
+// has never heard of, so its end is told to nobody.
+func (e *effects) tell(o Observation) {
 	p := e.after
 	if r := e.decision.Reversed; r != nil && !p.Surplus {
 		e.announce(EventOrderReopened, AudienceMerchant, captureReference(p.Key, r.Number), r.Amount, r.ReversedAt, nil)
@@ -72,13 +73,13 @@ func (e *effects) tell() {
 	if !p.Surplus {
 		e.tellCancels()
 	}
-	if p.Status == StatusFailed && e.before.Status != StatusFailed {
+	if p.Status == StatusFailed && e.before.Status != StatusFailed && !o.Stranger {
 		e.announce(EventPaymentFailed, AudienceMerchant, "failed", p.Amount, p.UpdatedAt, map[string]any{"code": p.Reason})
 	}
 }
 
-// tellCancels tells the merchant of every new cancel, and the customer of those that give money back. A void that the
-// gateway knows under several keys is told once.
+// tellCancels tells the merchant of every new cancel, and the customer, when the order names one, of those that give
+// money back. A void that the gateway knows under several keys is told once.
 func (e *effects) tellCancels() {
 	left := e.after.Captured()
 	voided := e.before.Status == StatusCanceled
@@ -95,7 +96,7 @@ func (e *effects) tellCancels() {
 		}
 		extra := map[string]any{"transaction_key": c.TransactionKey, "balance": left.Decimal()}
 		e.announce(kind, AudienceMerchant, c.TransactionKey, c.Amount, c.CanceledAt, extra)
-		if !void {
+		if !void && e.order.CustomerID != "" {
 			e.announce(kind, AudienceCustomer, c.TransactionKey, c.Amount, c.CanceledAt, extra)
 		}
 	}

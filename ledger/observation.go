@@ -116,6 +116,9 @@ type Observation struct {
 	// attempt that no longer owns the row changes nothing.
 	Attempt int
 
+	// Stranger says of EvidenceRefused that the gateway has never heard of the payment key.
+	Stranger bool
+
 	// Listed is a cancel's transaction key that the gateway's list named for this payment; set by the sweep
 	// so that a void whose object carries no key is still booked under the key the list knows.
 	Listed string
