@@ -29,6 +29,9 @@ const (
 	answerMax        = 4 << 10
 )
 
+// noAddress is the last answer of an event that nobody wants.
+const noAddress = "no address configured"
+
 // Receiver is where the events of one audience go.
 type Receiver struct {
 	URL    string // "" = nobody wants them: they stay undelivered
@@ -126,8 +129,8 @@ func (w *EventWorker) Work(ctx context.Context, job *river.Job[EventArgs]) error
 	to := w.receiver(event.Audience)
 	if to.URL == "" {
 		w.cfg.Metrics.delivered(event.Audience, deliveryUnset)
-		err := w.note(ctx, event, deliveryUnset, "no address configured")
-		return errors.Join(err, river.JobCancel(errors.New("no address configured")))
+		err := w.note(ctx, event, deliveryUnset, noAddress)
+		return errors.Join(err, river.JobCancel(errors.New(noAddress)))
 	}
 	answer, failure := w.post(ctx, to, event)
 	came := deliveryDone

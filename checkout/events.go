@@ -80,8 +80,8 @@ func (h *Handler) ResendEvent(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (h *Handler) resend(ctx context.Context, tx pgx.Tx, id string) error {
-	tag, err := tx.Exec(ctx, `UPDATE events SET delivered_at = NULL, dead_at = NULL WHERE event_id = @event_id`,
-		pgx.StrictNamedArgs{"event_id": id})
+	tag, err := tx.Exec(ctx, `UPDATE events SET delivered_at = NULL, dead_at = NULL, resent_at = @now WHERE event_id = @event_id`,
+		pgx.StrictNamedArgs{"event_id": id, "now": h.now()})
 	if err != nil {
 		return fmt.Errorf("resend event %s: %w", id, err)
 	}

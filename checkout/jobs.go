@@ -20,7 +20,7 @@ type ExpireOrdersArgs struct{}
 // Kind names the job.
 func (ExpireOrdersArgs) Kind() string { return "expire_orders" }
 
-// TidyCheckoutArgs deletes what no caller can ask for any more and counts the dead events.
+// TidyCheckoutArgs deletes what no caller can ask for any more, and finds and counts the dead events.
 type TidyCheckoutArgs struct{}
 
 // Kind names the job.
@@ -32,6 +32,8 @@ const (
 	// callerRequestsFor is how long a caller may repeat a request and get its reply: as long as the gateway itself
 	// remembers its idempotency keys.
 	callerRequestsFor = 15 * 24 * time.Hour
+	// deadAfter is past the last attempt of a delivery.
+	deadAfter = 6 * 24 * time.Hour
 )
 
 // JobConfig is what the periodic workers of this package need.
@@ -79,7 +81,7 @@ func (w *ExpireOrdersWorker) Work(ctx context.Context, _ *river.Job[ExpireOrders
 	}
 }
 
-// TidyWorker keeps the table of callers' requests small and the gauge of dead events true. It is idempotent.
+// TidyWorker keeps the table of callers' requests small, and the list and the gauge of dead events true. It is idempotent.
 type TidyWorker struct {
 	river.WorkerDefaults[TidyCheckoutArgs]
 
@@ -91,7 +93,7 @@ func NewTidyWorker(cfg JobConfig) (*TidyWorker, error) {
 	return &TidyWorker{cfg: cfg}, cfg.validate()
 }
 
-// Work deletes in batches until nothing old is left, then counts.
+// Work deletes in batches until nothing old is left, then buries and counts events.
 func (w *TidyWorker) Work(ctx context.Context, _ *river.Job[TidyCheckoutArgs]) error {
 	for {
 		tag, err := w.cfg.DB.Exec(ctx, `
@@ -106,9 +108,23 @@ func (w *TidyWorker) Work(ctx context.Context, _ *river.Job[TidyCheckoutArgs]) e
 			return fmt.Errorf("delete old requests of callers: %w", err)
 		}
 		if tag.RowsAffected() < tidyBatch {
-			return w.count(ctx)
+			return errors.Join(w.bury(ctx), w.count(ctx))
 		}
 	}
+}
+
+// bury gives up the events whose deliveries are over and that no attempt gave up: the process ended in the middle of
+// the last one, or the queue dropped it. Those that nobody has an address for wait for one.
+func (w *TidyWorker) bury(ctx context.Context) error {
+	_, err := w.cfg.DB.Exec(ctx, `
+		UPDATE events SET dead_at = @now
+		WHERE dead_at IS NULL AND delivered_at IS NULL AND created_at < @before
+			AND COALESCE(resent_at, created_at) < @before AND last_answer <> @unwanted`,
+		pgx.StrictNamedArgs{"now": w.cfg.Now(), "before": w.cfg.Now().Add(-deadAfter), "unwanted": noAddress})
+	if err != nil {
+		return fmt.Errorf("give up events: %w", err)
+	}
+	return nil
 }
 
 func (w *TidyWorker) count(ctx context.Context) error {

@@ -48,6 +48,39 @@ func TestTidy_ForgetsOldRequestsOnly(t *testing.T) {
 	}
 }
 
+// TestTidy_BuriesEventsWhoseLastAttemptLeftNoTrace: nothing is undelivered for ever without being listed as dead.
+func TestTidy_BuriesEventsWhoseLastAttemptLeftNoTrace(t *testing.T) {
+	t.Parallel()
+	s := open(t, shopOptions{})
+	s.paid(1000)
+	worker, err := NewTidyWorker(s.jobConfig())
+	must(t, err)
+	dead := func(want int64) {
+		t.Helper()
+		must(t, worker.Work(t.Context(), nil))
+		s.wantMetric(`daesa_checkout_dead_events`, want)
+	}
+	const day = 24 * time.Hour
+	s.ahead.Store(int64(5 * day)) // the last attempt may still be made
+	dead(0)
+	s.ahead.Store(int64(6*day + time.Minute))
+	dead(1)
+	id := s.eventOf(ledger.EventOrderPaid, ledger.AudienceMerchant)
+	s.call("POST", "/v1/events/"+id+"/resend", nil)
+	dead(0)
+	s.ahead.Store(int64(11 * day))
+	dead(0)
+	s.ahead.Store(int64(13 * day))
+	dead(1)
+	s.call("POST", "/v1/events/"+id+"/resend", nil)
+	unwanted := s.worker(Receiver{}, Receiver{})
+	if unwanted.Work(t.Context(), jobOf(id, 1)) == nil {
+		t.Fatal("want the job canceled for want of an address")
+	}
+	s.ahead.Store(int64(30 * day))
+	dead(0)
+}
+
 func TestMetrics_EverySeriesExistsFromTheStart(t *testing.T) {
 	t.Parallel()
 	s := open(t, shopOptions{})

@@ -108,12 +108,16 @@ CREATE TABLE events (
     created_at   timestamptz NOT NULL,
     attempts     integer NOT NULL DEFAULT 0,
     last_answer  text NOT NULL DEFAULT '',
+    resent_at    timestamptz,
     delivered_at timestamptz,
     dead_at      timestamptz
 );
 COMMENT ON TABLE events IS 'What the merchant and the customer must be told, written with the fact; a job delivers each at least once.';
 COMMENT ON COLUMN events.dead_at IS 'Given up after days of attempts; stays listed until somebody sends it again.';
-CREATE INDEX events_dead ON events (dead_at) WHERE dead_at IS NOT NULL AND delivered_at IS NULL;
+COMMENT ON COLUMN events.resent_at IS 'When somebody last asked for another delivery: its attempts are counted from then.';
+CREATE INDEX events_dead ON events (created_at) WHERE dead_at IS NOT NULL AND delivered_at IS NULL;
+CREATE INDEX events_pending ON events (created_at) WHERE dead_at IS NULL AND delivered_at IS NULL;
+CREATE INDEX events_delivered ON events (created_at) WHERE delivered_at IS NOT NULL;
 CREATE INDEX events_of_order ON events (order_id);
 
 CREATE TABLE caller_requests (

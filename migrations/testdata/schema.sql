@@ -309,6 +309,7 @@ CREATE TABLE public.events (
     created_at timestamp with time zone NOT NULL,
     attempts integer DEFAULT 0 NOT NULL,
     last_answer text DEFAULT ''::text NOT NULL,
+    resent_at timestamp with time zone,
     delivered_at timestamp with time zone,
     dead_at timestamp with time zone,
     CONSTRAINT events_audience_known CHECK ((audience = ANY (ARRAY['merchant'::text, 'customer'::text]))),
@@ -318,6 +319,10 @@ CREATE TABLE public.events (
 -- Name: TABLE events; Type: COMMENT; Schema: public; Owner: -
 
 COMMENT ON TABLE public.events IS 'What the merchant and the customer must be told, written with the fact; a job delivers each at least once.';
+
+-- Name: COLUMN events.resent_at; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.events.resent_at IS 'When somebody last asked for another delivery: its attempts are counted from then.';
 
 -- Name: COLUMN events.dead_at; Type: COMMENT; Schema: public; Owner: -
 
@@ -865,11 +870,19 @@ CREATE INDEX deliveries_unfinished ON public.deliveries USING btree (received_at
 
 -- Name: events_dead; Type: INDEX; Schema: public; Owner: -
 
-CREATE INDEX events_dead ON public.events USING btree (dead_at) WHERE ((dead_at IS NOT NULL) AND (delivered_at IS NULL));
+CREATE INDEX events_dead ON public.events USING btree (created_at) WHERE ((dead_at IS NOT NULL) AND (delivered_at IS NULL));
+
+-- Name: events_delivered; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX events_delivered ON public.events USING btree (created_at) WHERE (delivered_at IS NOT NULL);
 
 -- Name: events_of_order; Type: INDEX; Schema: public; Owner: -
 
 CREATE INDEX events_of_order ON public.events USING btree (order_id);
+
+-- Name: events_pending; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX events_pending ON public.events USING btree (created_at) WHERE ((dead_at IS NULL) AND (delivered_at IS NULL));
 
 -- Name: journal_of_customer; Type: INDEX; Schema: public; Owner: -
 
