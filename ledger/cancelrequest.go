@@ -197,7 +197,7 @@ func (l *Ledger) SettleCancelRequest(ctx context.Context, tx pgx.Tx, requestID s
 				ELSE @status END,
 			transaction_key = COALESCE(NULLIF(@transaction_key, ''), transaction_key), answer = left(@answer, 600),
 			attempts = attempts + 1, updated_at = @now,
-			refund_account = CASE WHEN @status IN ('done', 'refused') OR EXISTS (
+			refund_account = CASE WHEN @status IN ('done', 'refused') OR (@status = 'in_progress' AND @transaction_key <> '') OR EXISTS (
 				SELECT 1 FROM cancels c WHERE c.transaction_key = @transaction_key) THEN NULL ELSE refund_account END
 		WHERE request_id = @request_id AND status IN ('sending', 'unknown', 'in_progress')`,
 		pgx.StrictNamedArgs{

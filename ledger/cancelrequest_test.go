@@ -208,6 +208,9 @@ func TestSettleCancelRequest_EndsByRecord(t *testing.T) {
 			if got := b.request("req_1").Status; got != ledger.CancelRequestInProgress {
 				t.Fatalf("got %s, want in progress", got)
 			}
+			if got := b.request("req_1").RefundAccount; got != nil {
+				t.Errorf("got refund account %v of a request that is not sent again, want none", got)
+			}
 			b.record(b.captured("pk_1", "order_1", 50_000, c.end))
 			if got := b.request("req_1"); got.Status != c.want || got.RefundAccount != nil {
 				t.Errorf("got %s with refund account %v, want %s and none", got.Status, got.RefundAccount, c.want)
