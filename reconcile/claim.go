@@ -75,6 +75,8 @@ type conclusion struct {
 	answer string
 	close  ledger.Closing // "" = the row stays open
 	again  time.Duration  // until the next question; 0 = as the kind's steps say
+	// unasked gives the question back that the claim counted.
+	unasked bool
 }
 
 // soon is how near a due time that somebody else set meanwhile must be to stand: a notice that came while we asked
@@ -109,14 +111,14 @@ func (s *Sweeper) note(ctx context.Context, tx pgx.Tx, i item, c conclusion) (op
 	}
 	tag, err := tx.Exec(ctx, `
 		UPDATE work
-		SET last_answer = left(@answer, 200),
+		SET last_answer = left(@answer, 200), attempts = attempts - CASE WHEN @unasked THEN 1 ELSE 0 END,
 			due_at = CASE WHEN due_at < @soon THEN due_at ELSE @due END,
 			closed_at = CASE WHEN @close <> '' THEN @now::timestamptz END,
 			closed_as = NULLIF(@close, '')
 		WHERE work_id = @work_id AND closed_at IS NULL`,
 		pgx.StrictNamedArgs{
 			"answer": c.answer, "soon": now.Add(soon), "now": now, "close": string(c.close), "work_id": i.WorkID,
-			"due": due,
+			"due": due, "unasked": c.unasked,
 		})
 	if err != nil {
 		return false, fmt.Errorf("note the answer to work %d: %w", i.WorkID, err)

@@ -60,7 +60,8 @@ type Config struct {
 	ListLag time.Duration
 	// PageSize is how many rows of the list are read at once.
 	PageSize int
-	// Slots is how many rows of work are asked about at once. The gateway client's own cap still applies.
+	// Slots is how many rows of work are asked about at once: no more than the gateway client lets this instance ask,
+	// see [SlotsOf], or the others are refused for nothing.
 	Slots int
 	// Lease is how long a claimed row of work is left alone. It must outlast everything one row can take, so that
 	// only a crash lets it run out.
@@ -70,7 +71,7 @@ type Config struct {
 func (c Config) withDefaults() Config {
 	c.ListLag = cmp.Or(c.ListLag, 10*time.Minute)
 	c.PageSize = cmp.Or(c.PageSize, 1000)
-	c.Slots = cmp.Or(c.Slots, 8)
+	c.Slots = cmp.Or(c.Slots, SlotsOf(0, 1))
 	c.Lease = cmp.Or(c.Lease, 2*time.Minute)
 	return c
 }
@@ -100,6 +101,10 @@ func (c Config) validate() error {
 	}
 	return nil
 }
+
+// SlotsOf is one instance's share of the questions that the gateway client lets all of them ask at once; 0 = 8, as the
+// client's own path for them has it.
+func SlotsOf(questions, replicas int) int { return max(1, cmp.Or(questions, 8)/replicas) }
 
 // leaseLeast is above the longest a row can take: three questions of 12 s, a confirm of 31 s, and the writing.
 const leaseLeast = 2 * time.Minute

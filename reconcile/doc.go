@@ -10,6 +10,6 @@
 //   - The audit (audit.go) compares the two in one snapshot, by transaction key, in count and in money, and says
 //     which it was: reconciled, reconciled with pending, breaks, or not able to tell.
 //
-// Nothing here changes a payment but ledger.Record. Start with sweep.go, then mirror.go, then compare.go, which is the
-// identity itself.
+// Nothing here changes a payment but ledger.Record. Start with sweep.go, then mirror.go, then identity.go, which is the
+// identity itself. How a cancel of our own ends whose answer was lost is in cancelrequest.go and cancelsight.go.
 package reconcile

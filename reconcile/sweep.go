@@ -156,7 +156,23 @@ func (s *Sweeper) unanswered(ctx context.Context, i item, err error) (Result, er
 	if ctx.Err() != nil {
 		return ResultUnanswered, nil //nolint:nilerr // it was we who stopped asking: the lease brings the row back
 	}
-	return s.noted(ctx, i, conclusion{result: ResultUnanswered, answer: "unanswered: " + err.Error()})
+	wait, unasked := refusedHere(err)
+	return s.noted(ctx, i, conclusion{
+		result: ResultUnanswered, answer: "unanswered: " + err.Error(), unasked: unasked, again: wait,
+	})
+}
+
+// refusedHere reports whether our own guard refused the question, and after how long it may pass: then nothing was
+// asked, and the steps that grow with the questions have nothing to count.
+func refusedHere(err error) (wait time.Duration, ok bool) {
+	if unsent, ok := errors.AsType[*pgclient.Unsent](err); ok {
+		return max(second, unsent.RetryAfter), true
+	}
+	failure, ok := errors.AsType[*pgclient.Error](err)
+	if !ok || (failure.Reason != pgclient.ReasonBreakerOpen && failure.Reason != pgclient.ReasonCap) {
+		return 0, false
+	}
+	return max(second, failure.RetryAfter), true
 }
 
 // notFound reports whether the gateway answered that it has no such payment. That is no evidence about money: another
