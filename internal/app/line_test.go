@@ -30,6 +30,18 @@ func breakages() []breakage {
 	}
 }
 
+// stride is which points are tried: every one at which the process dies, and of those at which a mere connection is lost
+// the even ones before and the odd ones after, so that each is tried one way.
+func (b breakage) stride() (first, step int) {
+	switch {
+	case b.stays:
+		return 0, 1
+	case b.executed:
+		return 1, 2
+	}
+	return 0, 2
+}
+
 // The errors of a network whose other end is gone.
 func errDial() error  { return &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED} }
 func errWrite() error { return &net.OpError{Op: "write", Net: "tcp", Err: syscall.EPIPE} }

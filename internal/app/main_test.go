@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 		os.Exit(app.Main(os.Args[2:], os.Stdout, os.Stderr))
 	}
 	// One history of the whole service costs as much as thousands of calls of a function. -rapid.checks asks for more.
-	if err := flag.Set("rapid.checks", "15"); err != nil {
+	if err := flag.Set("rapid.checks", "10"); err != nil {
 		panic(err)
 	}
 	postgrestest.Run(m)

@@ -60,6 +60,9 @@ func (w *world) requireAgreed(open ...ledger.WorkKind) {
 		w.Errorf("the money at the gateway and in the books differs (-gateway +books):\n%s", diff)
 	}
 	w.requireNothingOwed(open)
+	if repaired := series(w, w.app.Registry())["daesa_reconcile_work_repaired_total{}"]; repaired != 0 {
+		w.Errorf("%v payments in doubt had nobody who asks", repaired)
+	}
 	w.requireOneKeyPerGeneration()
 }
 

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"daesa/ledger"
 	"daesa/pgclient/tosssim"
 )
 
@@ -102,6 +103,7 @@ func TestConfirm_BuyerHangsUp(t *testing.T) {
 	if err := <-gone; err == nil {
 		t.Error("the buyer got an answer")
 	}
+	w.stays("the attempt is under way", func() bool { return w.payment(key).Status == ledger.StatusConfirming })
 	w.sim.Heal()
 	w.eventually("the approval is booked", func() bool {
 		return w.number(`SELECT count(*) FROM payments WHERE status = 'done'`) == 1

@@ -249,6 +249,19 @@ func (w *world) eventually(what string, holds func() bool) {
 	}
 }
 
+// stays requires that the condition holds for a while: that what would end it has had its chance.
+func (w *world) stays(what string, holds func() bool) {
+	w.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for range 30 {
+		<-tick.C
+		if !holds() {
+			w.Fatalf("no longer so: %s", what)
+		}
+	}
+}
+
 // payment is a payment as the books have it.
 func (w *world) payment(key string) ledger.Payment {
 	w.Helper()
