@@ -66,6 +66,7 @@ type serveCommand struct {
 	Replicas       int           `env:"DAESA_REPLICAS" default:"1" help:"Instances that share the caps."`
 	Lazy           bool          `env:"DAESA_LAZY" help:"Ask about a claimed cancel only at its last chance."`
 	RateLimit      int           `name:"webhook-rate-limit" env:"DAESA_WEBHOOK_RATE_LIMIT" default:"300" help:"Webhook deliveries a minute and source."`
+	ConfirmLimit   int           `name:"confirm-rate-limit" env:"DAESA_CONFIRM_RATE_LIMIT" default:"120" help:"Approvals a minute and source."`
 	DatabaseMax    int32         `name:"database-max-connections" env:"DAESA_DATABASE_MAX" default:"20" help:"Connections to PostgreSQL."`
 	ListEvery      time.Duration `name:"list-every" env:"DAESA_LIST_EVERY" default:"1m" help:"How often the gateway's list is read."`
 	StopTimeout    time.Duration `name:"stop-timeout" env:"DAESA_STOP_TIMEOUT" default:"45s" help:"How long a stop may wait for what is in flight."`
@@ -158,7 +159,7 @@ func (s serveCommand) run(ctx context.Context, databaseURL string, log *slog.Log
 	cfg := Config{
 		DatabaseURL: databaseURL, Listen: s.Listen, PrivateListen: s.PrivateListen, APIKeys: s.APIKeys, TokenKey: s.TokenKey,
 		CORSOrigins: s.CORSOrigins, TrustedProxies: s.TrustedProxies, MerchantURL: s.MerchantURL, CustomerURL: s.CustomerURL,
-		EventSecret: s.EventSecret, Replicas: s.Replicas, Lazy: s.Lazy, RateLimit: s.RateLimit, DatabaseMax: s.DatabaseMax,
+		EventSecret: s.EventSecret, Replicas: s.Replicas, Lazy: s.Lazy, RateLimit: s.RateLimit, ConfirmRateLimit: s.ConfirmLimit, DatabaseMax: s.DatabaseMax,
 		ListEvery: s.ListEvery, StopTimeout: s.StopTimeout, Log: log,
 	}
 	s.apply(&cfg)

@@ -43,6 +43,7 @@ type Config struct {
 	Replicas           int
 	Lazy               bool // ask about a claimed cancel only at its last chance
 	RateLimit          int  // webhook deliveries a minute and source
+	ConfirmRateLimit   int  // approvals a minute and source
 	DatabaseMax        int32
 	ListEvery          time.Duration
 	ListLag            time.Duration // how late a row may appear in the gateway's list
@@ -75,12 +76,17 @@ func securityKey(text string) bool {
 // plus new ones, with half to spare. Bursts of redeliveries of 200 in half a minute were measured to pass.
 const DefaultRateLimit = 300
 
+// DefaultConfirmRateLimit is what one source may ask to approve in a minute, and at once: far above any buyer, also above
+// many behind one address. Each made-up payment key costs a call to the gateway and rows of ours.
+const DefaultConfirmRateLimit = 120
+
 func (c Config) withDefaults() Config {
 	c.Listen = cmp.Or(c.Listen, "127.0.0.1:8080")
 	c.PrivateListen = cmp.Or(c.PrivateListen, "127.0.0.1:9090")
 	c.TossURL = cmp.Or(c.TossURL, "https://api.tosspayments.com")
 	c.Replicas = cmp.Or(c.Replicas, 1)
 	c.RateLimit = cmp.Or(c.RateLimit, DefaultRateLimit)
+	c.ConfirmRateLimit = cmp.Or(c.ConfirmRateLimit, DefaultConfirmRateLimit)
 	c.DatabaseMax = cmp.Or(c.DatabaseMax, 20)
 	c.ListEvery = cmp.Or(c.ListEvery, time.Minute)
 	c.ListLag = cmp.Or(c.ListLag, 10*time.Minute)
@@ -118,6 +124,8 @@ func (c Config) validate() error {
 		return errors.New("set TOSS_SECURITY_KEY to the 64 hexadecimal digits of the developer centre, or leave it out")
 	case c.RateLimit < 1:
 		return errors.New("set DAESA_WEBHOOK_RATE_LIMIT to deliveries a minute, at least 1")
+	case c.ConfirmRateLimit < 1:
+		return errors.New("set DAESA_CONFIRM_RATE_LIMIT to approvals a minute, at least 1")
 	case c.Listen == c.PrivateListen && !strings.HasSuffix(c.Listen, ":0"):
 		return errors.New("set DAESA_PRIVATE_LISTEN to another address than DAESA_LISTEN: metrics must not be public")
 	case (c.MerchantURL != "" || c.CustomerURL != "") && c.EventSecret == "":

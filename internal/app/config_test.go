@@ -28,6 +28,7 @@ func TestNew_RefusesSettings(t *testing.T) {
 		{"a client key", func(c *app.Config) { c.TossSecretKey = "test_ck_abc" }, "TOSS_SECRET_KEY"},
 		{"a widget's client key", func(c *app.Config) { c.TossSecretKey = "live_gck_abc" }, "TOSS_SECRET_KEY"},
 		{"no replicas", func(c *app.Config) { c.Replicas = -1 }, "DAESA_REPLICAS"},
+		{"no approvals", func(c *app.Config) { c.ConfirmRateLimit = -5 }, "DAESA_CONFIRM_RATE_LIMIT"},
 		{"no deliveries", func(c *app.Config) { c.RateLimit = -5 }, "DAESA_WEBHOOK_RATE_LIMIT"},
 		{"metrics in public", func(c *app.Config) { c.Listen, c.PrivateListen = "127.0.0.1:9", "127.0.0.1:9" }, "DAESA_PRIVATE_LISTEN"},
 		{"unsigned events", func(c *app.Config) { c.MerchantURL = "https://shop.example/events" }, "DAESA_EVENT_SECRET"},

@@ -86,6 +86,43 @@ func TestRateLimit_TrustedProxy(t *testing.T) {
 	}
 }
 
+// TestRateLimit_Confirm limits one source that makes up payment keys, tells the clients of a proxy of ours apart, and
+// leaves notices alone.
+func TestRateLimit_Confirm(t *testing.T) {
+	t.Parallel()
+	const limit = 5
+	w := newWorld(t, func(c *app.Config, _ *tosssim.Config) {
+		c.ConfirmRateLimit, c.TrustedProxies = limit, []string{"127.0.0.0/8"}
+	})
+	confirm := func(address string) reply {
+		request := mustRequest(t, http.MethodPost, w.app.URL()+"/v1/payments/confirm")
+		request.Header.Set("Content-Type", "application/json")
+		request.Header.Set("X-Forwarded-For", address)
+		request.Body = io.NopCloser(strings.NewReader(`{"paymentKey":"made-up","orderId":"order-none","amount":1}`))
+		got, err := w.app.shop.send(request)
+		w.must(err)
+		return got
+	}
+	for n := range 3 * limit {
+		got := confirm("198.51.100.1")
+		if n < limit && got.code != http.StatusNotFound {
+			t.Errorf("request %d: got %s, want it looked at", n, got.is())
+		}
+	}
+	if got := confirm("198.51.100.1"); got.code != http.StatusTooManyRequests || got.Code != "rate_limited" || got.header.Get("Retry-After") == "" {
+		t.Errorf("got %s, want rate_limited and when to come again", got.is())
+	}
+	if got := confirm("198.51.100.2"); got.code != http.StatusNotFound {
+		t.Errorf("another source: got %s, want it looked at", got.is())
+	}
+	if got := w.app.notify(map[string]string{"X-Forwarded-For": "198.51.100.1"}); got.code != http.StatusOK {
+		t.Errorf("a notice: got %s, want 200", got.is())
+	}
+	if got := series(t, w.app.Registry())[`daesa_admission_rate_refused_total{rule=confirm}`]; got < limit {
+		t.Errorf("got %v refusals counted, want most of those sent", got)
+	}
+}
+
 // flood is a body without end that counts what was taken from it.
 type flood struct {
 	left    int64

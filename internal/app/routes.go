@@ -37,9 +37,10 @@ func publicRoutes(a *App) (chi.Router, *web.Adapter, error) {
 		r.Post("/webhooks/toss", handle(f.webhook.Receive))
 	})
 
-	// The buyer's browser, after the gateway's redirect: once per payment, a few times when it is reloaded.
+	// The buyer's browser, after the gateway's redirect: once per payment, a few times when it is reloaded. Anybody can
+	// call it with keys of their own making, so each source has its limit.
 	r.Group(func(r chi.Router) {
-		r.Use(gates.cors, gates.admit.Middleware(admission.ClassMoney), web.Timeout(moneyTimeout))
+		r.Use(gates.cors, gates.admit.Middleware(admission.ClassMoney), gates.confirms.Middleware, web.Timeout(moneyTimeout))
 		r.Post("/v1/payments/confirm", handle(f.checkout.Confirm))
 		r.Options("/v1/payments/confirm", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	})
@@ -98,10 +99,11 @@ func around(a *App, adapter *web.Adapter, r chi.Router) (http.Handler, error) {
 
 // gates are the middlewares that decide whether a request is let in.
 type gates struct {
-	admit  *admission.Gate
-	rate   *admission.RateLimit
-	bearer func(http.Handler) http.Handler
-	cors   func(http.Handler) http.Handler
+	admit    *admission.Gate
+	rate     *admission.RateLimit // of notices
+	confirms *admission.RateLimit
+	bearer   func(http.Handler) http.Handler
+	cors     func(http.Handler) http.Handler
 }
 
 // bearerOrToken asks for an API key unless the request carries the token of a status address, which the handler
@@ -137,11 +139,16 @@ func newGates(a *App) (*web.Adapter, gates, error) {
 	}
 	limit := admission.WebhookLimit()
 	limit.PerMinute, limit.Burst = a.cfg.RateLimit, a.cfg.RateLimit
-	metrics := admission.NewMetrics(a.registry, limit.Name)
+	confirms := admission.Limit{Name: "confirm", PerMinute: a.cfg.ConfirmRateLimit, Burst: a.cfg.ConfirmRateLimit}
+	metrics := admission.NewMetrics(a.registry, limit.Name, confirms.Name)
 	if g.admit, err = admission.NewGate(admission.GateConfig{Adapter: adapter, Metrics: metrics, Enforce: true}); err != nil {
 		return nil, g, err
 	}
 	g.rate, err = admission.NewRateLimit(admission.RateConfig{Adapter: adapter, Metrics: metrics, Limit: limit, Trusted: proxies})
+	if err != nil {
+		return nil, g, err
+	}
+	g.confirms, err = admission.NewRateLimit(admission.RateConfig{Adapter: adapter, Metrics: metrics, Limit: confirms, Trusted: proxies})
 	if err != nil {
 		return nil, g, err
 	}
