@@ -37,7 +37,7 @@ func Check(ctx context.Context, db Querier) ([]Violation, error) {
 
 // soundness is the invariants as queries that return their violations.
 func soundness() []string {
-	return []string{soundI1, soundI2, soundI3, soundI4, soundSurplus, soundOrders, soundI6, soundI8, soundI8Spends, soundI9, soundI10, soundI11, soundRequests}
+	return []string{soundI1, soundI2, soundI3, soundI4, soundSurplus, soundOrders, soundI6, soundI8, soundI8Spends, soundI9, soundOwed, soundI10, soundI11, soundRequests}
 }
 
 const (
@@ -116,12 +116,6 @@ const (
 		FROM credit_accounts a
 		JOIN LATERAL (SELECT COALESCE(sum(amount), 0)::bigint AS spent FROM credit_spends WHERE customer_id = a.customer_id) s ON true
 		WHERE a.spent <> s.spent`
-
-	soundI9 = `
-		SELECT 'I9' AS invariant, d.delivery_id::text AS subject, d.outcome || ' without a cancel in the books' AS detail
-		FROM deliveries d
-		WHERE d.outcome IN ('applied_full', 'applied_partial', 'duplicate_skipped') AND d.payment_key IS NOT NULL
-			AND NOT EXISTS (SELECT 1 FROM cancels c WHERE c.payment_key = d.payment_key)`
 
 	soundI10 = `
 		SELECT 'I10' AS invariant, d.delivery_id::text AS subject, 'answered ' || d.status || ' and has no outcome' AS detail

@@ -37,10 +37,11 @@ func TestRetain(t *testing.T) {
 	if _, err := s.db.Exec(t.Context(), `
 		INSERT INTO work (kind, payment_key, opened_at, due_at, deadline, closed_at, closed_as) VALUES
 			('cancel_claimed', $1, $2, $2, $3, NULL, NULL),
+			('cancel_claimed', $5, $2, $2, $2, $2, 'refuted'),
 			('parked', 'pk_young', $2, $3, $3, NULL, NULL),
 			('parked', 'pk_over', $2, $2, $2, NULL, NULL),
 			('parked', 'pk_old', $2, $2, $2, $4, 'expired')`,
-		evidence, s.clock.Now(), s.clock.Now().Add(time.Hour), s.clock.Now().Add(-31*24*time.Hour)); err != nil {
+		evidence, s.clock.Now(), s.clock.Now().Add(time.Hour), s.clock.Now().Add(-31*24*time.Hour), plain); err != nil {
 		t.Fatal(err)
 	}
 	got, err := s.handler.Retain(t.Context())
