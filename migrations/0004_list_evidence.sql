@@ -30,3 +30,6 @@ COMMENT ON TABLE list_covered IS 'The stretches of time for which the gateway''s
 DROP INDEX list_runs_complete;
 CREATE INDEX list_runs_polled ON list_runs (window_to) WHERE result = 'complete' AND reason = 'poll';
 CREATE INDEX list_runs_by_window ON list_runs (window_to);
+
+-- What became of a payment's work, for mismatches that it settled.
+CREATE INDEX work_closed_of_payment ON work (payment_key) WHERE closed_at IS NOT NULL;

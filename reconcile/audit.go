@@ -31,6 +31,14 @@ type Scope struct {
 	Day  ledger.Day // of ScopeDay
 }
 
+// limit is how long one statement of the audit may take. A whole history may take longer than anything else may.
+func (s Scope) limit() string {
+	if s.Name == ScopeRecent {
+		return "60s"
+	}
+	return "10min"
+}
+
 // recentDays is longer than a notice can take, so that whatever is still owed lies within.
 const recentDays = 5
 
@@ -69,6 +77,9 @@ func (a *Auditor) compare(ctx context.Context, scope Scope, now time.Time) (Stat
 	var s Statement
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err := postgres.InTxWith(ctx, a.cfg.DB, options, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `SELECT set_config('statement_timeout', @limit, true)`, pgx.StrictNamedArgs{"limit": scope.limit()}); err != nil {
+			return fmt.Errorf("give the audit its time: %w", err)
+		}
 		w, err := a.window(ctx, tx, scope, now)
 		if err != nil {
 			return err

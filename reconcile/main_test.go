@@ -54,15 +54,19 @@ func sharedID(c *reconcile.Config, _ *tosssim.Config)     { c.OurOrders = regexp
 
 func setup(t *testing.T, options ...option) *shop {
 	t.Helper()
-	s := &shop{t: t, db: postgrestest.New(t), clock: tosssim.NewManualClock(noon()), reg: prometheus.NewPedanticRegistry()}
+	s := &shop{t: t, clock: tosssim.NewManualClock(noon()), reg: prometheus.NewPedanticRegistry()}
 	simulated := tosssim.Config{Clock: s.clock}
 	cfg := reconcile.Config{
-		DB: s.db, Metrics: reconcile.NewMetrics(s.reg), Log: slog.New(slog.DiscardHandler), Now: s.clock.Now,
+		Metrics: reconcile.NewMetrics(s.reg), Log: slog.New(slog.DiscardHandler), Now: s.clock.Now,
 		Eager: true, OpeningAt: noon().Add(-time.Hour),
 	}
 	for _, o := range options {
 		o(&cfg, &simulated)
 	}
+	if cfg.DB == nil {
+		cfg.DB = postgrestest.New(t)
+	}
+	s.db = cfg.DB
 	s.sim = tosssim.New(simulated)
 	server := httptest.NewServer(s.sim.Handler())
 	t.Cleanup(server.Close)

@@ -35,12 +35,12 @@ func (a *Auditor) captures(ctx context.Context, tx pgx.Tx, w window, t *tally) (
 	rows, err := tx.Query(ctx, `
 		SELECT g.transaction_key, g.payment_key, g.order_id, g.currency, g.amount, g.at,
 			c.amount AS booked, c.currency AS booked_currency,
-			EXISTS (SELECT 1 FROM orders o WHERE o.order_id = g.order_id) AS ordered,
-			EXISTS (SELECT 1 FROM work w WHERE w.payment_key = g.payment_key AND w.closed_at IS NULL
-				AND w.kind = 'confirm_unknown' AND GREATEST(w.deadline, w.opened_at + interval '1 day') > @now) AS pending,
-			EXISTS (SELECT 1 FROM mismatches m WHERE m.payment_key = g.payment_key AND m.transaction_key IS NULL
+			c.amount IS NULL AND EXISTS (SELECT 1 FROM orders o WHERE o.order_id = g.order_id OFFSET 0) AS ordered,
+			c.amount IS NULL AND EXISTS (SELECT 1 FROM work w WHERE w.payment_key = g.payment_key AND w.closed_at IS NULL
+				AND w.kind = 'confirm_unknown' AND GREATEST(w.deadline, w.opened_at + interval '1 day') > @now OFFSET 0) AS pending,
+			(c.amount, c.currency) IS DISTINCT FROM (g.amount, g.currency) AND EXISTS (SELECT 1 FROM mismatches m WHERE m.payment_key = g.payment_key AND m.transaction_key IS NULL
 				AND m.resolved_as = 'accepted' AND m.amount = g.amount AND m.currency = g.currency
-				AND m.kind = CASE WHEN c.amount IS NULL THEN 'payment_without_order' ELSE 'amount_differs' END) AS accepted
+				AND m.kind = CASE WHEN c.amount IS NULL THEN 'payment_without_order' ELSE 'amount_differs' END OFFSET 0) AS accepted
 		FROM mirror g
 		LEFT JOIN LATERAL (
 			SELECT c.amount, c.currency FROM captures c
@@ -108,14 +108,14 @@ func (a *Auditor) unlisted(ctx context.Context, tx pgx.Tx, w window, t *tally) e
 		SELECT COALESCE(c.transaction_key, '') AS transaction_key, c.payment_key, p.order_id, c.currency, c.amount, c.captured_at AS at,
 			c.amount AS booked, c.currency AS booked_currency, true AS ordered, false AS pending, false AS accepted
 		FROM captures c
-		JOIN payments p ON p.payment_key = c.payment_key
+		CROSS JOIN LATERAL (SELECT x.order_id FROM payments x WHERE x.payment_key = c.payment_key LIMIT 1) p
 		WHERE c.captured_at >= @since AND c.captured_at < @settled AND c.captured_at < @to AND c.reversed_at IS NULL
 			AND NOT EXISTS (SELECT 1 FROM mirror g WHERE g.payment_key = c.payment_key AND g.missing_since IS NULL
-				AND (g.kind = 'capture' OR (g.kind = 'cancel' AND g.transaction_key = c.transaction_key)))
+				AND (g.kind = 'capture' OR (g.kind = 'cancel' AND g.transaction_key = c.transaction_key)) OFFSET 0)
 			AND NOT EXISTS (SELECT 1 FROM mismatches m WHERE m.payment_key = c.payment_key AND m.resolved_as = 'accepted'
 				AND m.amount = c.amount AND m.currency = c.currency
 				AND (m.kind = 'order_without_payment'
-				  OR (m.kind = 'history_changed' AND m.transaction_key = c.transaction_key AND m.detail = @vanished)))`,
+				  OR (m.kind = 'history_changed' AND m.transaction_key = c.transaction_key AND m.detail = @vanished)) OFFSET 0)`,
 		pgx.StrictNamedArgs{"since": w.since, "settled": w.asOf.Add(-w.listLag), "to": w.to, "vanished": detailVanished})
 	if err != nil {
 		return fmt.Errorf("look for captures that are not listed: %w", err)

@@ -132,36 +132,37 @@ func (s *Sweeper) resolve(ctx context.Context) error {
 }
 
 // resolveAgreed closes mismatches that the facts have overtaken. Each kind is judged by what it was about, never by
-// not having been found again: a look that was too short must not close anything.
+// not having been found again: a look that was too short must not close anything. OFFSET keeps the planner from joining
+// with a whole table: each open mismatch is looked up.
 func resolveAgreed(ctx context.Context, tx pgx.Tx, now time.Time) error {
 	b := &pgx.Batch{}
 	for _, agreed := range []string{
 		`m.kind = 'stale_unknown' AND EXISTS (SELECT 1 FROM payments p
-			WHERE p.payment_key = m.payment_key AND p.undecided_since IS NULL)`,
+			WHERE p.payment_key = m.payment_key AND p.undecided_since IS NULL OFFSET 0)`,
 		`m.kind = 'cancel_missing_here' AND m.transaction_key IS NOT NULL AND EXISTS (SELECT 1 FROM cancels c
-			WHERE c.transaction_key = m.transaction_key)`,
+			WHERE c.transaction_key = m.transaction_key OFFSET 0)`,
 		`m.kind = 'cancel_missing_here' AND m.transaction_key LIKE 'request:%' AND EXISTS (SELECT 1 FROM cancel_requests r
-			WHERE 'request:' || r.request_id = m.transaction_key AND r.status IN ('done', 'refused'))`,
+			WHERE r.request_id = substr(m.transaction_key, 9) AND r.status IN ('done', 'refused') OFFSET 0)`,
 		// A listed row that turned out to be the approval, and a cancel that the gateway gave up.
 		`m.kind = 'cancel_missing_here' AND m.transaction_key IS NOT NULL AND EXISTS (SELECT 1 FROM mirror g
-			WHERE g.transaction_key = m.transaction_key AND g.kind = 'capture')`,
+			WHERE g.transaction_key = m.transaction_key AND g.kind = 'capture' OFFSET 0)`,
 		`m.kind = 'cancel_missing_here' AND m.transaction_key IS NOT NULL
-			AND NOT EXISTS (SELECT 1 FROM mirror g WHERE g.transaction_key = m.transaction_key)
+			AND NOT EXISTS (SELECT 1 FROM mirror g WHERE g.transaction_key = m.transaction_key OFFSET 0)
 			AND EXISTS (SELECT 1 FROM work w WHERE w.payment_key = m.payment_key AND w.transaction_key = m.transaction_key
-				AND w.closed_as IN ('aborted', 'refuted') AND w.closed_at >= m.opened_at)`,
+				AND w.closed_as IN ('aborted', 'refuted') AND w.closed_at >= m.opened_at OFFSET 0)`,
 		`m.kind = 'cancel_missing_here' AND m.transaction_key IS NULL AND EXISTS (SELECT 1 FROM work w
 			WHERE w.payment_key = m.payment_key AND w.kind = 'cancel_claimed' AND w.transaction_key IS NULL
-				AND w.closed_at >= m.opened_at)`,
+				AND w.closed_at >= m.opened_at OFFSET 0)`,
 		`m.kind = 'cancel_missing_there' AND EXISTS (SELECT 1 FROM mirror g
-			WHERE g.transaction_key = m.transaction_key AND g.kind = 'cancel' AND g.missing_since IS NULL)`,
+			WHERE g.transaction_key = m.transaction_key AND g.kind = 'cancel' AND g.missing_since IS NULL OFFSET 0)`,
 		`m.kind = 'order_without_payment' AND EXISTS (SELECT 1 FROM mirror g
-			WHERE g.payment_key = m.payment_key AND g.kind = 'capture' AND g.missing_since IS NULL)`,
-		`m.kind = 'payment_without_order' AND EXISTS (SELECT 1 FROM captures c WHERE c.payment_key = m.payment_key)`,
+			WHERE g.payment_key = m.payment_key AND g.kind = 'capture' AND g.missing_since IS NULL OFFSET 0)`,
+		`m.kind = 'payment_without_order' AND EXISTS (SELECT 1 FROM captures c WHERE c.payment_key = m.payment_key OFFSET 0)`,
 		`m.kind = 'history_changed' AND m.detail = '` + detailVanished + `' AND EXISTS (SELECT 1 FROM mirror g
-			WHERE g.transaction_key = m.transaction_key AND g.missing_since IS NULL)`,
+			WHERE g.transaction_key = m.transaction_key AND g.missing_since IS NULL OFFSET 0)`,
 		`m.kind = 'amount_differs' AND m.transaction_key IS NOT NULL AND EXISTS (SELECT 1 FROM cancels c
 			JOIN mirror g ON g.transaction_key = c.transaction_key
-			WHERE c.transaction_key = m.transaction_key AND c.amount = g.amount AND c.currency = g.currency)`,
+			WHERE c.transaction_key = m.transaction_key AND c.amount = g.amount AND c.currency = g.currency OFFSET 0)`,
 	} {
 		b.Queue(`
 			UPDATE mismatches m

@@ -960,6 +960,10 @@ CREATE INDEX payments_undecided ON public.payments USING btree (undecided_since)
 
 CREATE INDEX work_closed ON public.work USING btree (closed_at) WHERE (closed_at IS NOT NULL);
 
+-- Name: work_closed_of_payment; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX work_closed_of_payment ON public.work USING btree (payment_key) WHERE (closed_at IS NOT NULL);
+
 -- Name: work_due; Type: INDEX; Schema: public; Owner: -
 
 CREATE INDEX work_due ON public.work USING btree (due_at) WHERE (closed_at IS NULL);

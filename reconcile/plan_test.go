@@ -1,0 +1,83 @@
+package reconcile_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"daesa/internal/postgres/postgrestest"
+	"daesa/pgclient/tosssim"
+	"daesa/reconcile"
+)
+
+// history fills the books and the mirror with payments of the last hundred days, a tenth of them canceled.
+const history = `
+	CREATE TEMP TABLE sold AS
+	SELECT i, i %% 10 = 0 AS canceled, '2026-11-29 02:00:00+00'::timestamptz - i * (interval '100 days' / %[1]d) AS at
+	FROM generate_series(1, %[1]d) AS i;
+	INSERT INTO orders (order_id, status, currency, amount, created_at, expires_at)
+	SELECT 'order-' || i, CASE WHEN canceled THEN 'canceled' ELSE 'paid' END, 'KRW', 1000, at, at FROM sold;
+	INSERT INTO payments (payment_key, order_id, status, currency, amount, captured, canceled, created_at, updated_at)
+	SELECT 'pay-' || i, 'order-' || i, CASE WHEN canceled THEN 'canceled' ELSE 'done' END, 'KRW', 1000, 1000,
+		CASE WHEN canceled THEN 1000 ELSE 0 END, at, at FROM sold;
+	INSERT INTO captures (payment_key, number, transaction_key, currency, amount, captured_at, channel, recorded_at)
+	SELECT 'pay-' || i, 1, 'capture-' || i, 'KRW', 1000, at, 'confirm', at FROM sold;
+	INSERT INTO cancels (transaction_key, payment_key, order_id, currency, amount, canceled_at, channel, recorded_at)
+	SELECT 'cancel-' || i, 'pay-' || i, 'order-' || i, 'KRW', 1000, at, 'webhook', at FROM sold WHERE canceled;
+	INSERT INTO mirror (transaction_key, payment_key, order_id, kind, word, currency, amount, negative, at, day, first_seen_at, last_seen_at, first_run)
+	SELECT kind || '-' || i, 'pay-' || i, 'order-' || i, kind, 'DONE', 'KRW', 1000, false, at, (at AT TIME ZONE 'Asia/Seoul')::date, at, at, 1
+	FROM sold, unnest(ARRAY['capture', 'cancel']) AS kind WHERE canceled OR kind = 'capture';
+	INSERT INTO work (kind, payment_key, transaction_key, opened_at, due_at, deadline, closed_at, closed_as)
+	SELECT CASE WHEN canceled THEN 'cancel_claimed' ELSE 'deposit_watch' END, 'pay-' || i, CASE WHEN canceled THEN 'cancel-' || i END, at, at, at, at, 'settled'
+	FROM sold;
+	INSERT INTO cancel_requests (request_id, payment_key, status, currency, amount, all_left, refundable, reason, requested_by, created_at, updated_at)
+	SELECT 'request-' || i, 'pay-' || i, 'done', 'KRW', 1000, true, 1000, '-', 'merchant', at, at FROM sold WHERE canceled;
+	INSERT INTO work (kind, payment_key, opened_at, due_at, deadline)
+	SELECT kind, CASE WHEN kind = 'parked' THEN 'other-' ELSE 'pay-' END || i, at, at + interval '1 year', at + interval '1 year'
+	FROM sold, unnest(ARRAY['deposit_watch', 'cancel_claimed', 'parked']) AS kind WHERE i %% 1000 = 1;
+	INSERT INTO mismatches (kind, fingerprint, status, payment_key, transaction_key, currency, amount, detail, opened_at, last_seen_at, resolved_at, resolved_as)
+	SELECT 'cancel_missing_here', i, 'resolved', 'pay-' || i, 'cancel-' || i, 'KRW', 1000, '-', at, at, at, 'auto' FROM sold WHERE canceled;
+	INSERT INTO mismatches (kind, fingerprint, payment_key, transaction_key, currency, amount, detail, opened_at, last_seen_at)
+	SELECT kind, kind || i, 'other-' || i, CASE WHEN i %% 2000 = 1 THEN 'other-' || i END, 'KRW', 1000, '-', at, at
+	FROM sold, unnest(ARRAY['cancel_missing_here', 'cancel_missing_there', 'order_without_payment', 'payment_without_order', 'amount_differs', 'stale_unknown']) AS kind
+	WHERE i %% 1000 = 1;
+	INSERT INTO list_runs (reason, window_from, window_to, started_at, ended_at, result)
+	SELECT 'poll', at + interval '1 day' - interval '15 minutes', at + interval '1 day', at, at, 'complete' FROM sold;
+	INSERT INTO list_covered (stretches) VALUES ('{[2026-07-01 00:00:00+00, 2026-11-30 02:00:00+00]}');
+	INSERT INTO audit_runs (scope, started_at, ended_at, as_of, verdict, statement)
+	SELECT 'recent', at, at, at, 'reconciled', '{}' FROM sold;
+	INSERT INTO deliveries (received_at, source, payment_key, body_hash, body_bytes, outcome)
+	SELECT at, '192.0.2.1', 'pay-' || i, '', 0, 'applied_full' FROM sold WHERE canceled;
+	DROP TABLE sold;
+	ANALYZE`
+
+// remember fills the shop with a history of so many payments.
+func (s *shop) remember(payments int) {
+	s.t.Helper()
+	s.exec(fmt.Sprintf(history, payments))
+}
+
+// TestEveryMinute_ReadsNoTableWhole: what is done each minute costs what is recent and what is open, not what ever
+// happened.
+func TestEveryMinute_ReadsNoTableWhole(t *testing.T) {
+	t.Parallel()
+	db, plans := postgrestest.NewExplained(t)
+	s := setup(t, func(c *reconcile.Config, _ *tosssim.Config) {
+		c.DB, c.OpeningAt = db, noon().Add(-120*24*time.Hour)
+	})
+	s.remember(10_000)
+	plans.Forget()
+	s.clock.Advance(time.Minute)
+	s.sweep()
+	s.poll()
+	if st := s.audit(reconcile.ScopeRecent); st.Verdict != reconcile.VerdictReconciled || st.Sums[0].Canceled.Count < 20 {
+		t.Errorf("got %s %v %+v", st.Verdict, st.Reasons, st.Lines)
+	}
+	s.close()
+	found, err := plans.WholeTables(t.Context(), db, "mirror", "cancels", "captures", "payments", "orders", "work", "cancel_requests",
+		"list_runs", "audit_runs", "deliveries")
+	if err != nil || len(found) > 0 {
+		t.Errorf("got %v and %d statements that read a table from end to end:\n%s", err, len(found), strings.Join(found, "\n\n"))
+	}
+}
