@@ -86,7 +86,7 @@ func (AuditAllArgs) Kind() string { return KindAuditAll }
 // InsertOpts keeps ticks from piling up.
 func (AuditAllArgs) InsertOpts() river.InsertOpts { return tick(time.Hour) }
 
-// CloseDaysArgs audits the closed days that have no settled audit.
+// CloseDaysArgs audits the closed days that have no settled audit, and forgets what need not be kept.
 type CloseDaysArgs struct{}
 
 // Kind names the job.
@@ -162,7 +162,7 @@ func (r *Reconciler) audit(scope ScopeName) func(context.Context) error {
 
 func (r *Reconciler) closeDays(ctx context.Context) error {
 	_, err := r.Auditor.CloseDays(ctx)
-	return err
+	return errors.Join(err, r.Auditor.Forget(ctx))
 }
 
 // ErrIncomplete reports an audit that could not tell, because the gateway's list was not read completely.
