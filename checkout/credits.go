@@ -63,9 +63,8 @@ func (h *Handler) SpendCredits(w http.ResponseWriter, r *http.Request) error {
 		return invalid("amount must be between 1 and 1,000,000,000,000")
 	}
 	id := cmp.Or(body.SpendID, derivedID("spend_", web.Actor(r.Context()), r.Header.Get(keyHeader), customer))
-	answer, err := h.once(r, "spend "+customer, body, func() (reply, error) {
-		return h.spend(r.Context(), id, customer, body.Amount)
-	})
+	ctx := r.Context()
+	answer, err := h.once(r, "spend "+customer, body, func() (reply, error) { return h.spend(ctx, id, customer, body.Amount) })
 	if err != nil {
 		return err
 	}

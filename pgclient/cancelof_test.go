@@ -23,7 +23,8 @@ func TestCancelOf_NamesNoAmountOnlyForAllThatIsLeft(t *testing.T) {
 		{"a part", part, ledger.Won(50_000), &part, nil, nil},
 		{"an unpaid virtual account", ledger.Won(0), ledger.Won(0), nil, nil, nil},
 		{
-			"a paid virtual account", part, part, nil, map[string]string{"bank": "88", "accountNumber": "123", "holderName": "홍길동"},
+			"a paid virtual account", part, part, nil,
+			map[string]string{"bank": "88", "accountNumber": "123", "holderName": "홍길동"},
 			&pgclient.RefundAccount{Bank: "88", AccountNumber: "123", HolderName: "홍길동"},
 		},
 	} {
