@@ -80,7 +80,7 @@ func (a *App) open(ctx context.Context) (err error) {
 	}); err != nil {
 		return err
 	}
-	if err := a.requireMigrated(ctx); err != nil {
+	if err := requireMigrated(ctx, a.db); err != nil {
 		return err
 	}
 	if err := a.openGateway(); err != nil {
@@ -90,8 +90,8 @@ func (a *App) open(ctx context.Context) (err error) {
 	return err
 }
 
-func (a *App) requireMigrated(ctx context.Context) error {
-	pending, err := migrations.Pending(ctx, a.db)
+func requireMigrated(ctx context.Context, db *pgxpool.Pool) error {
+	pending, err := migrations.Pending(ctx, db)
 	if err != nil {
 		return err
 	}

@@ -6,15 +6,16 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"daesa/ledger"
 	"daesa/reconcile"
 )
 
 // run prints the statement. The exit code says whether the books agree: 0, 1 on a break, 2 when that could not be
-// seen. It reads the database only; the gateway's list is read by the service.
+// seen. It only reads the database; the service keeps the runs, opens mismatches and reads the gateway's list.
 func (c auditCommand) run(ctx context.Context, databaseURL string, log *slog.Logger, stdout io.Writer) (int, error) {
 	cfg := Config{DatabaseURL: databaseURL, Log: log}
 	c.apply(&cfg)
@@ -26,7 +27,20 @@ func (c auditCommand) run(ctx context.Context, databaseURL string, log *slog.Log
 		}
 		scope = reconcile.Scope{Name: reconcile.ScopeDay, Day: day}
 	}
-	statement, err := auditOnce(ctx, cfg.withDefaults(), scope)
+	ourOrders, err := cfg.ourOrders()
+	if err != nil {
+		return ExitIncomplete, err
+	}
+	var statement reconcile.Statement
+	err = withPool(ctx, databaseURL, func(db *pgxpool.Pool) error {
+		if err := requireMigrated(ctx, db); err != nil {
+			return err
+		}
+		statement, err = reconcile.Examine(ctx, reconcile.Config{
+			DB: db, Now: time.Now, OurOrders: ourOrders, OpeningAt: cfg.OpeningAt, ListLag: cfg.ListLag,
+		}, scope)
+		return err
+	})
 	if err != nil {
 		return ExitIncomplete, err
 	}
@@ -34,18 +48,6 @@ func (c auditCommand) run(ctx context.Context, databaseURL string, log *slog.Log
 		return ExitIncomplete, err
 	}
 	return exitOf(statement.Verdict), nil
-}
-
-func auditOnce(ctx context.Context, cfg Config, scope reconcile.Scope) (reconcile.Statement, error) {
-	if err := cfg.validate(); err != nil {
-		return reconcile.Statement{}, err
-	}
-	a := &App{cfg: cfg, log: cfg.Log, registry: prometheus.NewRegistry(), recovered: make(chan struct{}, 1)}
-	defer a.release()
-	if err := a.open(ctx); err != nil {
-		return reconcile.Statement{}, err
-	}
-	return a.Audit(ctx, scope)
 }
 
 func (c auditCommand) print(s reconcile.Statement, stdout io.Writer) error {

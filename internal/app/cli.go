@@ -37,19 +37,20 @@ type cli struct {
 	Audit   auditCommand   `cmd:"" help:"Print the statement: gateway cancels = canceled orders + pending. Exits 1 on a break, 2 when incomplete."`
 }
 
-// settings are what serve and audit need to know about the gateway and the merchant.
-type settings struct {
-	TossURL         string        `name:"toss-url" env:"TOSS_BASE_URL" default:"https://api.tosspayments.com" help:"The gateway's API."`
-	TossSecretKey   string        `name:"toss-secret-key" env:"TOSS_SECRET_KEY" help:"Secret key of the merchant id. Never printed."`
-	TossSecurityKey string        `name:"toss-security-key" env:"TOSS_SECURITY_KEY" help:"64 hexadecimal digits that sign payout and seller notices."`
-	MerchantID      string        `name:"merchant-id" env:"DAESA_MERCHANT_ID" help:"Every payment must carry it; empty: not checked."`
-	OrderPattern    string        `name:"order-pattern" env:"DAESA_ORDER_PATTERN" help:"Regular expression of our order ids, when other systems share the merchant id."`
-	OpeningAt       time.Time     `name:"opening-at" env:"DAESA_OPENING_AT" help:"Earlier payments belong to the system before this one (RFC 3339)."`
-	ListLag         time.Duration `name:"list-lag" env:"DAESA_LIST_LAG" default:"10m" help:"How late a row may appear in the gateway's list."`
+// booksSettings say which payments are ours to account for; serve and audit must be told the same.
+type booksSettings struct {
+	OrderPattern string        `name:"order-pattern" env:"DAESA_ORDER_PATTERN" help:"Regular expression of our order ids, when other systems share the merchant id."`
+	OpeningAt    time.Time     `name:"opening-at" env:"DAESA_OPENING_AT" help:"Earlier payments belong to the system before this one (RFC 3339)."`
+	ListLag      time.Duration `name:"list-lag" env:"DAESA_LIST_LAG" default:"10m" help:"How late a row may appear in the gateway's list."`
 }
 
 type serveCommand struct {
-	settings
+	booksSettings
+
+	TossURL         string `name:"toss-url" env:"TOSS_BASE_URL" default:"https://api.tosspayments.com" help:"The gateway's API."`
+	TossSecretKey   string `name:"toss-secret-key" env:"TOSS_SECRET_KEY" help:"Secret key of the merchant id. Never printed."`
+	TossSecurityKey string `name:"toss-security-key" env:"TOSS_SECURITY_KEY" help:"64 hexadecimal digits that sign payout and seller notices."`
+	MerchantID      string `name:"merchant-id" env:"DAESA_MERCHANT_ID" help:"Every payment must carry it; empty: not checked."`
 
 	Listen         string        `env:"DAESA_LISTEN" default:"127.0.0.1:8080" help:"Public address: checkout and webhook."`
 	PrivateListen  string        `name:"private-listen" env:"DAESA_PRIVATE_LISTEN" default:"127.0.0.1:9090" help:"Metrics, health and profiles. Keep it private."`
@@ -75,7 +76,7 @@ type serveCommand struct {
 type migrateCommand struct{}
 
 type auditCommand struct {
-	settings
+	booksSettings
 
 	Day  string `help:"One Korean business day, 2006-01-02; without it everything is audited."`
 	JSON bool   `help:"Print the statement as JSON."`
@@ -149,15 +150,15 @@ func level(name string) slog.Level {
 	return l
 }
 
-func (s settings) apply(cfg *Config) {
-	cfg.TossURL, cfg.TossSecretKey, cfg.TossSecurityKey = s.TossURL, s.TossSecretKey, s.TossSecurityKey
-	cfg.MerchantID, cfg.OrderPattern, cfg.OpeningAt, cfg.ListLag = s.MerchantID, s.OrderPattern, s.OpeningAt, s.ListLag
+func (s booksSettings) apply(cfg *Config) {
+	cfg.OrderPattern, cfg.OpeningAt, cfg.ListLag = s.OrderPattern, s.OpeningAt, s.ListLag
 }
 
 // run serves until a signal comes. An embedded database is stopped last.
 func (s serveCommand) run(ctx context.Context, databaseURL string, log *slog.Logger) (err error) {
 	cfg := Config{
-		DatabaseURL: databaseURL, Listen: s.Listen, PrivateListen: s.PrivateListen, APIKeys: s.APIKeys, TokenKey: s.TokenKey,
+		DatabaseURL: databaseURL, TossURL: s.TossURL, TossSecretKey: s.TossSecretKey, TossSecurityKey: s.TossSecurityKey,
+		MerchantID: s.MerchantID, Listen: s.Listen, PrivateListen: s.PrivateListen, APIKeys: s.APIKeys, TokenKey: s.TokenKey,
 		CORSOrigins: s.CORSOrigins, TrustedProxies: s.TrustedProxies, MerchantURL: s.MerchantURL, CustomerURL: s.CustomerURL,
 		EventSecret: s.EventSecret, Replicas: s.Replicas, Lazy: s.Lazy, RateLimit: s.RateLimit, ConfirmRateLimit: s.ConfirmLimit, DatabaseMax: s.DatabaseMax,
 		ListEvery: s.ListEvery, StopTimeout: s.StopTimeout, Log: log,

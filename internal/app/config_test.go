@@ -90,13 +90,14 @@ func TestMain_CommandLine(t *testing.T) {
 		{"no command", nil, 2, "serve"},
 		{"an unknown command", []string{"payout"}, 2, "payout"},
 		{"an unknown flag", []string{"audit", "--colour"}, 2, "colour"},
-		{"a flag with one dash", []string{"audit", "-database-url", url, "-toss-secret-key", secretKey}, 2, ""},
-		{"a flag with two dashes", []string{"audit", "--database-url=" + url, "--toss-secret-key=" + secretKey}, 2, ""},
-		{"a day that is none", []string{"audit", "-database-url", url, "-toss-secret-key", secretKey, "-day", "yesterday"}, 2, "yesterday"},
-		{"nothing to audit with", []string{"audit", "-database-url", url}, 2, "TOSS_SECRET_KEY"},
+		{"a flag with one dash", []string{"audit", "-database-url", url}, 2, ""},
+		{"a flag with two dashes", []string{"audit", "--database-url=" + url}, 2, ""},
+		{"a day that is none", []string{"audit", "-database-url", url, "-day", "yesterday"}, 2, "yesterday"},
+		{"an odd order pattern", []string{"audit", "-database-url", url, "-order-pattern", "("}, 2, "DAESA_ORDER_PATTERN"},
+		{"nothing to audit", []string{"audit"}, 2, "DAESA_DATABASE_URL"},
 		{"nothing to migrate", []string{"migrate"}, 1, "DAESA_DATABASE_URL"},
 		{"a live key on an embedded database", []string{"serve", "-embedded", "-toss-secret-key", "live_sk_abc"}, 1, "DAESA_DATABASE_URL"},
-		{"two databases", []string{"serve", "-embedded", "-database-url", url, "-toss-secret-key", secretKey}, 1, "not both"},
+		{"two databases", []string{"serve", "-embedded", "-database-url", url}, 1, "not both"},
 		{"serve without a key", []string{"serve", "-database-url", url}, 1, "TOSS_SECRET_KEY"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -131,7 +132,7 @@ func TestMain_Audit(t *testing.T) {
 	audit := func(want int, says string) {
 		t.Helper()
 		args := []string{
-			"audit", "-database-url", w.url, "-toss-secret-key", secretKey, "-toss-url", w.cfg.TossURL,
+			"audit", "-database-url", w.url,
 			"-opening-at", w.cfg.OpeningAt.Format("2006-01-02T15:04:05Z07:00"),
 		}
 		if code, stdout, stderr := command(args...); code != want || !strings.Contains(stdout, says) {
@@ -152,7 +153,11 @@ func TestMain_Audit(t *testing.T) {
 	w.readList()
 	audit(0, "") // owed, and asked about
 	w.exec(`DELETE FROM work`)
+	before := w.text(`SELECT count(*)::text FROM audit_runs`) + w.text(`SELECT count(*)::text FROM mismatches`)
 	audit(1, "")
+	if after := w.text(`SELECT count(*)::text FROM audit_runs`) + w.text(`SELECT count(*)::text FROM mismatches`); after != before {
+		t.Errorf("the command wrote: runs and mismatches were %s and are %s", before, after)
+	}
 }
 
 // openedNow opens the books by the clock on the wall, which is what a command goes by.
