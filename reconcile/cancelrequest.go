@@ -36,7 +36,7 @@ func (s *Sweeper) cancelRequest(ctx context.Context, i item) (Result, error) {
 	defer permit.Release()
 	ctx, stop := detached(ctx, sendLimit)
 	defer stop()
-	result := s.cfg.Gateway.Cancel(ctx, permit, sameCancel(request))
+	result := s.cfg.Gateway.Cancel(ctx, permit, pgclient.CancelOf(request))
 	s.cfg.Metrics.resent(ledger.WorkCancelRequest, result.Verdict)
 	switch {
 	case result.Verdict == pgclient.VerdictDone:
@@ -54,23 +54,6 @@ func (s *Sweeper) cancelRequest(ctx context.Context, i item) (Result, error) {
 func answeredForGood(result pgclient.Result) bool {
 	return result.Verdict == pgclient.VerdictRefused || result.Verdict == pgclient.VerdictAsk ||
 		(result.Verdict == pgclient.VerdictUnprocessed && result.Err.Group == pgclient.GroupOurs)
-}
-
-// sameCancel is the request as it was first sent. All that is left is canceled without naming an amount, which every
-// method of payment allows.
-func sameCancel(r ledger.CancelRequest) pgclient.CancelRequest {
-	same := pgclient.CancelRequest{
-		PaymentKey: r.PaymentKey, Reason: r.Reason, Refundable: r.Refundable, IdempotencyKey: r.IdempotencyKey(),
-	}
-	if r.Amount != r.Refundable {
-		same.Amount = &r.Amount
-	}
-	if r.RefundAccount != nil {
-		same.RefundAccount = &pgclient.RefundAccount{
-			Bank: r.RefundAccount["bank"], AccountNumber: r.RefundAccount["accountNumber"], HolderName: r.RefundAccount["holderName"],
-		}
-	}
-	return same
 }
 
 // cancelAnswered records the gateway's answer to our request and settles the request with the cancel it names.
