@@ -16,6 +16,7 @@
 //	nothing left to cancel, or every named cancel is in the books   duplicate_skipped   200
 //	the question to the gateway fails                               query_failed        502
 //	the gateway does not say canceled, or not what is in our books  state_mismatch      409
+//	our books still lack what the notice is about                   state_mismatch      409
 //	somebody recorded it meanwhile                                  duplicate_skipped   200
 //	recorded: nothing left, something left                          applied_full/_partial 200
 //	the books refuse, the database fails                            apply_failed, db_failed 500 503
