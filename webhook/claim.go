@@ -48,7 +48,8 @@ func claimed(keys []string) []*string {
 // queueClaims leaves work behind for a cancel notice that was not acknowledged, so that the cancel is found even if
 // every redelivery fails. A claim that is open already keeps its due time and its deadline, and learns where the
 // sender is. What finds no room among the named claims becomes the one that names no cancel, which always has room:
-// made-up cancels must not keep a real one from being asked about.
+// made-up cancels must not keep a real one from being asked about. What was parked before the payment was known becomes a
+// claim, due as any other: a parked row waits for its end and is never asked about.
 func (h *Handler) queueClaims(b *pgx.Batch, d delivery, claims []*string, now time.Time) {
 	if len(claims) == 0 {
 		return
@@ -83,6 +84,8 @@ func (h *Handler) queueClaims(b *pgx.Batch, d delivery, claims []*string, now ti
 		WHERE p.payment_key = @payment_key
 		ON CONFLICT (payment_key, subject) WHERE closed_at IS NULL
 		DO UPDATE SET kind = CASE WHEN w.kind = 'parked' THEN excluded.kind ELSE w.kind END,
+			due_at = CASE WHEN w.kind = 'parked' THEN LEAST(w.due_at, excluded.due_at) ELSE w.due_at END,
+			order_id = COALESCE(w.order_id, excluded.order_id), currency = COALESCE(w.currency, excluded.currency),
 			notice_failed_at = COALESCE(w.notice_failed_at, excluded.notice_failed_at),
 			notice_attempt = excluded.notice_attempt, notice_next_at = excluded.notice_next_at`,
 		pgx.StrictNamedArgs{

@@ -207,3 +207,24 @@ func TestReceive_SenderHangsUp(t *testing.T) {
 	s.sim.Heal()
 	s.send(t, notice).want(t, 200, webhook.OutcomeAppliedFull)
 }
+
+// TestReceive_ParkedClaimOfAKnownPayment: a claim that was parked while the payment was being written is asked about as
+// soon as any other, once a further notice finds the payment.
+func TestReceive_ParkedClaimOfAKnownPayment(t *testing.T) {
+	t.Parallel()
+	s := open(t, options{config: func(c *webhook.Config) { c.Eager = true }})
+	key := s.paid(t, "order-0001", 50_000)
+	transactionKey, notice := s.cancel(t, key, 0)
+	last := s.clock.Now().Add(91 * time.Hour)
+	if _, err := s.db.Exec(t.Context(), `
+		INSERT INTO work (kind, payment_key, transaction_key, opened_at, due_at, deadline) VALUES ('parked', $1, $2, $3, $4, $4)`,
+		key, transactionKey, s.clock.Now(), last); err != nil {
+		t.Fatal(err)
+	}
+	s.sim.Fail(tosssim.Fault{Op: tosssim.Get, Kind: tosssim.Reset})
+	s.send(t, notice).want(t, 502, webhook.OutcomeQueryFailed)
+	due := one[time.Time](t, s.db, `SELECT due_at FROM work WHERE kind = 'cancel_claimed' AND order_id = 'order-0001'`)
+	if got := due.Sub(s.clock.Now()); got > 10*time.Minute {
+		t.Errorf("the claim is due in %s, want minutes", got)
+	}
+}

@@ -98,6 +98,7 @@ const (
 		WHERE delivery_id IN (
 			SELECT d.delivery_id FROM deliveries d
 			WHERE d.outcome <> 'received'
+				AND d.received_at < GREATEST(@strangers::timestamptz, @statuses::timestamptz, @cancels::timestamptz) -- a bound for the index: CASE is none
 				AND d.received_at < CASE
 					WHEN d.outcome IN ('body_unparsable', 'signature_rejected', 'event_ignored', 'payment_not_found') THEN @strangers::timestamptz
 					WHEN d.outcome = 'status_ignored' THEN @statuses::timestamptz
