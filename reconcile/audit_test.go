@@ -149,7 +149,7 @@ func TestAudit_AcceptanceCoversOneDifference(t *testing.T) {
 	const accepted = `
 		INSERT INTO mismatches (kind, fingerprint, status, payment_key, transaction_key, currency, amount, detail, opened_at,
 			last_seen_at, resolved_at, resolved_as, note)
-		VALUES ($1, 'f', 'resolved', $2, NULLIF($3, ''), 'KRW', $4, 'odd', now(), now(), now(), 'accepted', 'agreed')`
+		VALUES ($1, 'f', 'resolved', $2, NULLIF($3, ''), 'KRW', $4, 'odd', now(), clock_timestamp(), statement_timestamp(), 'accepted', 'agreed')`
 	tests := []struct {
 		name   string
 		kind   ledger.Kind

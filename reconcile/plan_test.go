@@ -12,6 +12,8 @@ import (
 )
 
 // history fills the books and the mirror with payments of the last hundred days, a tenth of them canceled.
+//
+//nolint:dupword // one time in several columns
 const history = `
 	CREATE TEMP TABLE sold AS
 	SELECT i, i %% 10 = 0 AS canceled, '2026-11-29 02:00:00+00'::timestamptz - i * (interval '100 days' / %[1]d) AS at
