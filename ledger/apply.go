@@ -72,6 +72,9 @@ func (p Payment) shownBy(o Observation) bool {
 func reasonOf(s Status, o Observation, p Payment) string {
 	switch s {
 	case StatusFailed, StatusReady, StatusUnknown:
+		if o.overdue() {
+			return reasonOverdue
+		}
 		return o.Word
 	case StatusConfirming, StatusWaitingForDeposit, StatusDone, StatusPartiallyCanceled, StatusCanceled:
 		return ""

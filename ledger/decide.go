@@ -57,6 +57,9 @@ func Decide(p Payment, o Observation) Decision {
 	case EvidenceOpen:
 		return d.take(EventOpen)
 	case EvidenceDead:
+		if _, paid := p.capture(); paid && o.overdue() {
+			return decideWaiting(d, p, o) // a deposit that fell back when the account's time was over
+		}
 		return d.answered().take(EventDead)
 	case EvidenceWaiting:
 		return decideWaiting(d, p, o)

@@ -280,6 +280,7 @@ func TestDecide_Voids(t *testing.T) {
 func TestDecide_DepositFallsBack(t *testing.T) {
 	t.Parallel()
 	waiting := with(shown(EvidenceWaiting), func(o *Observation) { o.VirtualAccount = true })
+	overdue := with(waiting, func(o *Observation) { o.Evidence, o.DueAt = EvidenceDead, second(95) })
 	seenOnce := with(deposited(), func(p *Payment) { p.WaitingSeenAt = second(60) })
 	fallen := with(deposited(), func(p *Payment) {
 		p.Status, p.Captures[0].ReversedAt = StatusWaitingForDeposit, second(100)
@@ -304,6 +305,11 @@ func TestDecide_DepositFallsBack(t *testing.T) {
 		{"fallen, and paid in again", fallen, second2, decided{To: StatusDone, Verdict: goes, Captured: "tx_2#2"}},
 		{"paid in again before anybody saw it fall", deposited(), second2, decided{To: StatusDone, Verdict: goes, Captured: "tx_2#2", Reversed: "tx_1"}},
 		{"an older deposit that nobody had seen", deposited(), with(second2, func(o *Observation) { o.CapturedAt = second(5) }), decided{To: StatusDone, Verdict: stays}},
+		{"past the account's time, asked before the deposit came", deposited(), with(overdue, func(o *Observation) { o.AskedAt = second(9) }), decided{To: StatusDone, Verdict: stays}},
+		{"past the account's time, seen once", deposited(), overdue, decided{To: StatusDone, Verdict: stays}},
+		{"past the account's time, seen twice", seenOnce, overdue, decided{To: StatusWaitingForDeposit, Verdict: goes, Reversed: "tx_1"}},
+		{"past the account's time, fallen", fallen, overdue, decided{To: StatusFailed, Verdict: goes}},
+		{"past the account's time, never paid in", with(bought(StatusWaitingForDeposit), virtual), overdue, decided{To: StatusFailed, Verdict: goes}},
 		{"still waiting", with(bought(StatusWaitingForDeposit), virtual), waiting, decided{To: StatusWaitingForDeposit, Verdict: stays}},
 	})
 }

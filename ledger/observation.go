@@ -44,7 +44,7 @@ const (
 	EvidenceCaptured Evidence = "captured"
 	// EvidenceVoided: canceled before any money moved (an unpaid virtual account).
 	EvidenceVoided Evidence = "voided"
-	// EvidenceDead: expired or aborted at the gateway. No money moved, none can.
+	// EvidenceDead: expired or aborted at the gateway, or an account past its due date. No money moved, none can.
 	EvidenceDead Evidence = "dead"
 	// EvidenceRefused: our confirm was refused for good, by code, and no earlier attempt is in doubt.
 	EvidenceRefused Evidence = "refused"
@@ -109,6 +109,7 @@ type Observation struct {
 	LastTransactionKey string
 	RequestedAt        time.Time
 	CapturedAt         time.Time // zero unless captured
+	DueAt              time.Time // until when an account takes its deposit; zero unless it waits or has waited in vain
 	SecretDigest       []byte    // SHA-256 of the payment's secret, empty when none was shown
 	Cancels            []ObservedCancel
 

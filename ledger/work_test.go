@@ -207,10 +207,10 @@ func TestWork_ADepositIsWatched(t *testing.T) {
 		return o
 	}
 	b.record(account(ledger.EvidenceWaiting))
-	b.requireWork()
+	b.requireWork("deposit_watch - open")
 	b.now = b.now.Add(time.Minute)
 	b.record(account(ledger.EvidenceCaptured))
-	b.requireWork("deposit_watch - open")
+	b.requireWork("deposit_watch - settled", "deposit_watch - open")
 	b.now = b.now.Add(time.Minute)
 	if r := b.record(account(ledger.EvidenceWaiting)); r.Outcome != ledger.OutcomePending || r.After.Status != ledger.StatusDone {
 		t.Errorf("got %s %s after one look, want pending and done", r.Outcome, r.After.Status)

@@ -24,6 +24,7 @@ func (e *effects) batch(o Observation, now time.Time) *pgx.Batch {
 		QueueMismatch(b, f, now)
 	}
 	e.queueCancelRequests(b, now)
+	e.queueAccountWork(b, o, now)
 	e.queueWork(b, o, now)
 	for _, a := range e.announcements {
 		queueAnnouncement(b, a, now)

@@ -39,7 +39,7 @@ func (c *Client) readPayment(body []byte) (ledger.Observation, *Error) {
 		LastTransactionKey: o.identifier("lastTransactionKey", transactionKeyMax),
 		RequestedAt:        o.time("requestedAt"), SecretDigest: digest(o.verbatim("secret")),
 	}
-	_, account := o.object("virtualAccount")
+	virtualAccount, account := o.object("virtualAccount")
 	seen.VirtualAccount = account || seen.Method == "가상계좌" || seen.Method == "VIRTUAL_ACCOUNT"
 	if problem := c.readMoney(o, &seen); problem != "" {
 		return ledger.Observation{}, inconsistent(problem)
@@ -48,6 +48,9 @@ func (c *Client) readPayment(body []byte) (ledger.Observation, *Error) {
 	if seen.Evidence == ledger.EvidenceCaptured {
 		seen.CapturedAt = o.time("approvedAt")
 	}
+	if seen.Evidence == ledger.EvidenceWaiting {
+		readTerm(virtualAccount, &seen)
+	}
 	if seen.Evidence == ledger.EvidenceUnrecognized {
 		c.cfg.Metrics.unknown(unknownStatus)
 	}
@@ -55,6 +58,15 @@ func (c *Client) readPayment(body []byte) (ledger.Observation, *Error) {
 		return ledger.Observation{}, inconsistent(problem)
 	}
 	return seen, nil
+}
+
+// readTerm reads until when a waiting account takes its deposit. Past that the gateway's status stays what it was, and
+// no event is sent: only the account's own mark tells that no money can come any more.
+func readTerm(account object, seen *ledger.Observation) {
+	seen.DueAt = account.time("dueDate")
+	if account.flag("expired") {
+		seen.Evidence = ledger.EvidenceDead
+	}
 }
 
 func inconsistent(problem string) *Error {

@@ -24,6 +24,10 @@ func TestReadPayment_EvidenceOfEveryStatus(t *testing.T) {
 		{"ready", map[string]any{"status": "READY", "approvedAt": nil, "method": nil}, ledger.EvidenceOpen},
 		{"in progress", map[string]any{"status": "IN_PROGRESS", "approvedAt": nil}, ledger.EvidenceOpen},
 		{"waiting", map[string]any{"status": "WAITING_FOR_DEPOSIT", "approvedAt": nil, "virtualAccount": account}, ledger.EvidenceWaiting},
+		{"waiting past the due date", map[string]any{
+			"status": "WAITING_FOR_DEPOSIT", "approvedAt": nil, "virtualAccount": map[string]any{"dueDate": "2026-03-17T23:59:59", "expired": true},
+		}, ledger.EvidenceDead},
+		{"paid in, and the account is past its due date", map[string]any{"virtualAccount": map[string]any{"expired": true}}, ledger.EvidenceCaptured},
 		{"done", nil, ledger.EvidenceCaptured},
 		{"done, no version", map[string]any{"version": absent}, ledger.EvidenceCaptured},
 		{"done, version of tomorrow", map[string]any{"version": "2031-01-01", "news": []int{1}}, ledger.EvidenceCaptured},
@@ -49,6 +53,31 @@ func TestReadPayment_EvidenceOfEveryStatus(t *testing.T) {
 		}
 		if got.CapturedAt.IsZero() != (got.Evidence != ledger.EvidenceCaptured || test.changes["approvedAt"] == nil && hasKey(test.changes, "approvedAt")) {
 			t.Errorf("%s: captured at %s", test.name, got.CapturedAt)
+		}
+	}
+}
+
+// TestReadPayment_DueDateOfAWaitingAccount: with an offset or, as Korean time, without one; and of waiting accounts only.
+func TestReadPayment_DueDateOfAWaitingAccount(t *testing.T) {
+	t.Parallel()
+	c := mustNew(t, testConfig(tripper(nil)))
+	night := time.Date(2026, 3, 17, 14, 59, 59, 0, time.UTC)
+	for _, test := range []struct {
+		name    string
+		status  string
+		account map[string]any
+		want    time.Time
+	}{
+		{"with an offset", "WAITING_FOR_DEPOSIT", map[string]any{"dueDate": "2026-03-17T23:59:59+09:00"}, night},
+		{"without one", "WAITING_FOR_DEPOSIT", map[string]any{"dueDate": "2026-03-17T23:59:59"}, night},
+		{"past", "WAITING_FOR_DEPOSIT", map[string]any{"dueDate": "2026-03-17T23:59:59", "expired": true}, night},
+		{"none", "WAITING_FOR_DEPOSIT", map[string]any{"dueDate": nil, "expired": "true"}, time.Time{}},
+		{"paid in", "DONE", map[string]any{"dueDate": "2026-03-17T23:59:59"}, time.Time{}},
+		{"aborted", "ABORTED", map[string]any{"dueDate": "2026-03-17T23:59:59"}, time.Time{}},
+	} {
+		got, err := c.readPayment([]byte(payment(map[string]any{"status": test.status, "virtualAccount": test.account})))
+		if err != nil || !got.DueAt.Equal(test.want) {
+			t.Errorf("%s: got %s, want %s: %v", test.name, got.DueAt, test.want, err)
 		}
 	}
 }

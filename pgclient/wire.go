@@ -56,6 +56,9 @@ func (o object) time(name string) time.Time {
 	return t
 }
 
+// flag is a boolean, false when it is none.
+func (o object) flag(name string) bool { return string(o[name]) == "true" }
+
 // number is a JSON number as written, or a string that holds one. "" when it is neither.
 func (o object) number(name string) string {
 	raw := o[name]

@@ -136,22 +136,3 @@ func (s *Sweeper) strangeCancel(ctx context.Context, tx pgx.Tx, i item, seen led
 	c.result, c.close = ResultWaiting, "" // the list has it, so it stays owed
 	return c, err
 }
-
-// depositWatch looks again at a deposit that may fall back. The notice of that can be lost.
-func (s *Sweeper) depositWatch(ctx context.Context, i item) (Result, error) {
-	seen, err := s.cfg.Gateway.Recover(ctx, ledger.ChannelSweep, i.PaymentKey)
-	if err != nil {
-		if s.cfg.now().Before(i.Deadline.Add(day)) {
-			return s.unread(ctx, i, err)
-		}
-		return s.noted(ctx, i, conclusion{result: ResultExpired, answer: "unanswered: " + err.Error(), close: ledger.ClosedExpired})
-	}
-	return s.conclude(ctx, i, func(tx pgx.Tx) (conclusion, error) {
-		c := conclusion{result: ResultWaiting, answer: "the gateway says " + seen.Word}
-		recorded, err := s.cfg.Ledger.Record(ctx, tx, seen)
-		if err == nil && i.lastChance(s.cfg.now()) && recorded.After.WaitingSeenAt.IsZero() {
-			c.result, c.close = ResultExpired, ledger.ClosedExpired
-		}
-		return c, err
-	})
-}

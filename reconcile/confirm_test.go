@@ -278,36 +278,6 @@ func TestSweep_UnansweredIsHurriedOnRecovery(t *testing.T) {
 	}
 }
 
-// TestDeposit_FallsBack: the deposit is looked at again after minutes and hours; one that falls back is taken back
-// after a second look, and the watch ends at its deadline.
-func TestDeposit_FallsBack(t *testing.T) {
-	t.Parallel()
-	s := setup(t)
-	key := s.order("order-1", 10_000, tosssim.VirtualAccount)
-	s.record(s.send(s.intend("order-1", key, 10_000)).Observation)
-	s.must(s.sim.Deposit(key))
-	s.record(s.ask(ledger.ChannelWebhook, key))
-	s.clock.Advance(4 * time.Minute)
-	s.sweep()
-	if p := s.payment(key); p.Status != ledger.StatusDone {
-		t.Errorf("got %s, want done", p.Status)
-	}
-	s.must(s.sim.RevertDeposit(key))
-	s.clock.Advance(7 * time.Minute)
-	s.sweep()
-	s.clock.Advance(40 * time.Second)
-	s.sweep()
-	if p := s.payment(key); p.Status != ledger.StatusWaitingForDeposit {
-		t.Errorf("got %s, want the deposit taken back", p.Status)
-	}
-	s.clock.Advance(25 * time.Hour)
-	s.sweep()
-	if got := s.text(`SELECT closed_as FROM work WHERE kind = 'deposit_watch'`); got != "expired" {
-		t.Errorf("the watch closed as %s", got)
-	}
-	ledgertest.RequireSound(t, s.db)
-}
-
 // TestParked_IsNeverAskedAbout: a stranger's key costs nothing and ends by itself.
 func TestParked_IsNeverAskedAbout(t *testing.T) {
 	t.Parallel()

@@ -35,8 +35,8 @@ func TestReceive_DepositCallbacks(t *testing.T) {
 	key := s.paidBy(t, "order-0001", 70_000, tosssim.VirtualAccount)
 	issued := s.callbacks()[0]
 	s.send(t, issued).want(t, 200, webhook.OutcomeStatusIgnored)
-	if got := s.work(t); len(got) != 0 {
-		t.Errorf("got work %v, want none: the books agree", got)
+	if got := s.work(t); len(got) != 1 || !strings.HasPrefix(got[0], "deposit_watch - due 7 days") {
+		t.Errorf("got work %v, want the account's own watch alone: the books agree", got)
 	}
 	if err := s.sim.Deposit(key); err != nil {
 		t.Fatal(err)
