@@ -16,7 +16,7 @@ func TestForget(t *testing.T) {
 	s.audit(reconcile.ScopeRecent)
 	s.audit(reconcile.ScopeAll)
 	s.exec(`INSERT INTO list_runs (reason, window_from, window_to, started_at, result)
-		SELECT reason, at - interval '1 minute', at, at, result FROM (VALUES ('poll', 'complete'), ('poll', 'failed'), ('reread', 'complete')) AS r (reason, result),
+		SELECT reason, at - interval '1 minute', at, at + interval '1 second', result FROM (VALUES ('poll', 'complete'), ('poll', 'failed'), ('reread', 'complete')) AS r (reason, result),
 			(SELECT $1::timestamptz - interval '1 hour' AS at) AS t`, noon())
 	s.exec(`INSERT INTO audit_runs (scope, started_at, ended_at, as_of, verdict, statement) VALUES ('recent', $1, $1, $1, 'breaks', '{}')`, noon())
 	s.exec(`INSERT INTO mismatches (kind, fingerprint, payment_key, detail, opened_at, last_seen_at) VALUES ('stale_unknown', 'f', 'pay-2', '-', $1, $1)`, noon())
