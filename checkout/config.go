@@ -53,7 +53,7 @@ const tokenKeyMin = 16
 
 func (c Config) withDefaults() Config {
 	c.OrderExpiry = cmp.Or(c.OrderExpiry, 30*time.Minute)
-	c.ConfirmBudget = cmp.Or(c.ConfirmBudget, 40*time.Second)
+	c.ConfirmBudget = cmp.Or(c.ConfirmBudget, ledger.ConfirmBudget)
 	c.AskBudget = cmp.Or(c.AskBudget, 6*time.Second)
 	c.SettleBudget = cmp.Or(c.SettleBudget, 10*time.Second)
 	return c

@@ -194,7 +194,7 @@ func TestConfirm_DatabaseLostAfterTheApproval(t *testing.T) {
 	rename("captures_gone", "captures")
 	s.wantBooks(key, ledger.StatusConfirming, ledger.OrderPending)
 	s.confirm(key, orderID, 50000).wants(t, http.StatusAccepted, "confirming")
-	s.ahead.Store(int64(41 * time.Second))
+	s.ahead.Store(int64(ledger.ConfirmBudget + time.Second))
 	s.confirm(key, orderID, 50000).wants(t, http.StatusOK, "done")
 	if got := s.sim.Count(tosssim.Confirm); got != 1 {
 		t.Errorf("got %d confirm calls, want 1", got)

@@ -167,7 +167,7 @@ func writeCancelRequest(ctx context.Context, tx pgx.Tx, p Payment, r CancelReque
 		})
 	QueueWork(b, Work{
 		Kind: WorkCancelRequest, PaymentKey: r.PaymentKey, OrderID: p.OrderID, RequestID: r.ID, AtRisk: r.Amount,
-		DueAt: now.Add(confirmDueAfter), Deadline: now.Add(UndecidedAgeMax),
+		DueAt: now.Add(ConfirmBudget), Deadline: now.Add(UndecidedAgeMax),
 	}, now)
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
 		return fmt.Errorf("write cancel request %s: %w", r.ID, err)

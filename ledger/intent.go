@@ -22,6 +22,12 @@ var (
 	ErrOtherOrder = errors.New("the payment key belongs to another order")
 )
 
+// ConfirmBudget is past the longest time from the beginning of an intent to the end of its call: ten seconds to commit,
+// thirty-one for the call with its second attempt, and what a busy machine adds. Until then the call's own caller may
+// be waiting for the answer, so nobody asks and nobody sends the same call again; after it only a crash or a lost
+// answer is left. Cancels of ours have the same.
+const ConfirmBudget = 55 * time.Second
+
 // Intent is the wish to confirm a payment.
 type Intent struct {
 	PaymentKey string
@@ -133,7 +139,7 @@ func writeIntent(ctx context.Context, tx pgx.Tx, p Payment, now time.Time) error
 	})
 	QueueWork(b, Work{
 		Kind: WorkConfirmUnknown, PaymentKey: p.Key, OrderID: p.OrderID, AtRisk: p.Amount,
-		DueAt: now.Add(confirmDueAfter), Deadline: now.Add(UndecidedAgeMax),
+		DueAt: now.Add(ConfirmBudget), Deadline: now.Add(UndecidedAgeMax),
 	}, now)
 	queueAdoption(b, p, now)
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
@@ -153,6 +159,6 @@ func queueAdoption(b *pgx.Batch, p Payment, now time.Time) {
 				SELECT 1 FROM work c
 				WHERE c.payment_key = w.payment_key AND c.subject = 'cancel_claimed' AND c.closed_at IS NULL))`,
 		pgx.StrictNamedArgs{
-			"payment_key": p.Key, "order_id": p.OrderID, "currency": p.Amount.Currency, "due_at": now.Add(confirmDueAfter),
+			"payment_key": p.Key, "order_id": p.OrderID, "currency": p.Amount.Currency, "due_at": now.Add(ConfirmBudget),
 		})
 }

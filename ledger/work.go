@@ -47,9 +47,7 @@ func Closings() []Closing {
 
 // When the first question about each kind of work is due, and how long until the answer is overdue.
 const (
-	// confirmDueAfter is past the confirm call's whole budget, so that only a crash or a lost answer is asked for.
-	confirmDueAfter = 40 * time.Second
-	lostDueAfter    = 2 * time.Second
+	lostDueAfter = 2 * time.Second
 	// UndecidedAgeMax is the age past which an unknown payment is also a mismatch. Asking goes on.
 	UndecidedAgeMax = time.Hour
 	watchDueAfter   = 3 * time.Minute

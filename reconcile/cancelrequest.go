@@ -24,7 +24,7 @@ func (s *Sweeper) cancelRequest(ctx context.Context, i item) (Result, error) {
 	switch {
 	case request.Status.Final() || request.Status == ledger.CancelRequestInProgress:
 		return s.noted(ctx, i, conclusion{result: ResultSettled, answer: string(request.Status), close: ledger.ClosedSettled})
-	case request.Status == ledger.CancelSending && now.Before(request.CreatedAt.Add(confirmBudget)):
+	case request.Status == ledger.CancelSending && now.Before(request.CreatedAt.Add(ledger.ConfirmBudget)):
 		return s.noted(ctx, i, conclusion{result: ResultWaiting, answer: "the call may still be under way"})
 	case !now.Before(request.KeyFirstUsedAt.Add(keyAgeMax)):
 		return s.cancelTooOld(ctx, i, request)

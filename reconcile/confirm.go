@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"daesa/internal/postgres"
 	"daesa/ledger"
 	"daesa/pgclient"
 )
@@ -14,9 +15,6 @@ import (
 const (
 	// sessionOpen is how long the gateway lets an authenticated payment be approved.
 	sessionOpen = 10 * time.Minute
-	// confirmBudget is past the longest a confirm call can take: before that its own caller may still be waiting for
-	// the answer, and a second call with the same key would only be told that the first is running.
-	confirmBudget = 40 * time.Second
 	// keyAgeMax is under the 15 days for which the gateway remembers an idempotency key. An older key would be taken
 	// for a new request.
 	keyAgeMax = 14 * 24 * time.Hour
@@ -67,13 +65,14 @@ func (s *Sweeper) confirmable(ctx context.Context, i item) (ledger.Payment, bool
 		return payment, false, err
 	}
 	now := s.cfg.now()
-	inHand := payment.Status == ledger.StatusConfirming && now.Before(payment.IntendedAt.Add(confirmBudget))
+	inHand := payment.Status == ledger.StatusConfirming && now.Before(payment.IntendedAt.Add(ledger.ConfirmBudget))
 	return payment, payment.Status.Undecided() && payment.Attempt > 0 && !inHand &&
 		now.Before(payment.IntendedAt.Add(sessionOpen)) && now.Before(payment.KeyFirstUsedAt.Add(keyAgeMax)), nil
 }
 
-// confirmAgain sends the very same confirm. Once it is sent, our own end no longer matters: what it came to is
-// recorded.
+// confirmAgain sends the very same confirm. That the attempt before it is in doubt is written first: what the call then
+// brings is no evidence about that attempt, so a refusal is followed by a question. Once it is sent, our own end no
+// longer matters: what it came to is recorded.
 func (s *Sweeper) confirmAgain(ctx context.Context, i item, p ledger.Payment) (Result, error) {
 	permit, err := s.cfg.Gateway.ReserveConfirm(ctx)
 	if err != nil {
@@ -82,6 +81,11 @@ func (s *Sweeper) confirmAgain(ctx context.Context, i item, p ledger.Payment) (R
 	defer permit.Release()
 	ctx, stop := detached(ctx, sendLimit)
 	defer stop()
+	if ours, err := s.doubt(ctx, i, p); err != nil {
+		return "", err
+	} else if !ours {
+		return s.noted(ctx, i, conclusion{result: ResultWaiting, answer: "the payment moved on before it was sent again"})
+	}
 	result := s.cfg.Gateway.Confirm(ctx, permit, pgclient.ConfirmRequest{
 		PaymentKey: p.Key, OrderID: p.OrderID, Amount: p.Amount, IdempotencyKey: p.IdempotencyKey(),
 	})
@@ -91,43 +95,37 @@ func (s *Sweeper) confirmAgain(ctx context.Context, i item, p ledger.Payment) (R
 		seen := result.Observation
 		seen.Channel = ledger.ChannelRecover
 		return s.recordConfirm(ctx, i, seen)
-	case pgclient.VerdictRefused:
-		if result.Err.Group != pgclient.GroupNotFound { // the gateway has just shown it
-			return s.recordOutcome(ctx, i, p, ledger.EvidenceRefused, result.Err)
-		}
-	case pgclient.VerdictUnknown:
-		return s.recordOutcome(ctx, i, p, ledger.EvidenceLost, result.Err)
-	case pgclient.VerdictAsk:
+	case pgclient.VerdictRefused, pgclient.VerdictAsk:
 		seen, err := s.cfg.Gateway.Recover(ctx, ledger.ChannelRecover, p.Key)
 		if err != nil {
 			return s.unread(ctx, i, err)
 		}
 		return s.recordConfirm(ctx, i, seen)
-	case pgclient.VerdictUnprocessed:
-		// Turned away now; the attempt before this one is as doubtful as it was.
+	case pgclient.VerdictUnknown, pgclient.VerdictUnprocessed:
+		// Lost, or turned away now; the attempt before this one is as doubtful as it was.
 	}
-	return s.unanswered(ctx, i, result.Err)
+	return s.unread(ctx, i, result.Err)
 }
 
-// recordOutcome records what a confirm without a payment object came to. The attempt number makes it say nothing
-// once another attempt owns the payment.
-func (s *Sweeper) recordOutcome(ctx context.Context, i item, p ledger.Payment, e ledger.Evidence, failure *pgclient.Error) (Result, error) {
+// doubt records that nobody knows what came of the payment's attempt, and reports whether that is still so and still
+// the same attempt. The row of work stays ours: the record makes it due at once, and it is put out of reach again for
+// the length of the call.
+func (s *Sweeper) doubt(ctx context.Context, i item, p ledger.Payment) (ours bool, err error) {
 	now := s.cfg.now()
-	return s.conclude(ctx, i, func(tx pgx.Tx) (conclusion, error) {
-		_, err := s.cfg.Ledger.Record(ctx, tx, ledger.Observation{
-			PaymentKey: p.Key, OrderID: p.OrderID, Channel: ledger.ChannelRecover, Evidence: e, Attempt: p.Attempt,
-			Word: wordOf(failure), AskedAt: now, SeenAt: now,
+	err = postgres.InTx(ctx, s.cfg.DB, func(tx pgx.Tx) error {
+		recorded, err := s.cfg.Ledger.Record(ctx, tx, ledger.Observation{
+			PaymentKey: p.Key, OrderID: p.OrderID, Channel: ledger.ChannelRecover, Evidence: ledger.EvidenceLost,
+			Attempt: p.Attempt, Word: "no_answer", AskedAt: now, SeenAt: now,
 		})
-		return conclusion{result: ResultWaiting, answer: failure.Error()}, err
+		if err != nil {
+			return err
+		}
+		ours = recorded.After.Status == ledger.StatusUnknown && recorded.After.Attempt == p.Attempt
+		_, err = tx.Exec(ctx, `UPDATE work SET due_at = @lease WHERE work_id = @work_id AND closed_at IS NULL`,
+			pgx.StrictNamedArgs{"lease": now.Add(s.cfg.Lease), "work_id": i.WorkID})
+		return err
 	})
-}
-
-// wordOf is the gateway's code, or what happened where it gave none.
-func wordOf(failure *pgclient.Error) string {
-	if failure.Code != "" {
-		return failure.Code
-	}
-	return string(failure.Reason)
+	return ours, err
 }
 
 // recordConfirm records an answer under the key it names. Work about another key than the one answered for stays open:

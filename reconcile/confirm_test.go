@@ -3,6 +3,7 @@ package reconcile_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -61,14 +62,15 @@ func TestConfirm_SentAgainWithinTheSession(t *testing.T) {
 	ledgertest.RequireSound(t, s.db)
 }
 
-// TestConfirm_NotSentAgainWhileItsCallerWaits: the call of the customer's own request may still be under way.
+// TestConfirm_NotSentAgainWhileItsCallerWaits: the call of the customer's own request may still be under way, ten seconds
+// after its intent began and with both its attempts to come.
 func TestConfirm_NotSentAgainWhileItsCallerWaits(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	key := s.order("order-1", 10_000, tosssim.Card)
 	s.intend("order-1", key, 10_000)
 	s.exec(`UPDATE work SET due_at = $1`, s.clock.Now())
-	s.clock.Advance(20 * time.Second)
+	s.clock.Advance(50 * time.Second)
 	if swept := s.sweep(); swept.Results[reconcile.ResultWaiting] != 1 || s.sim.Count(tosssim.Confirm) != 0 {
 		t.Errorf("got %v and %d confirms, want to wait", swept.Results, s.sim.Count(tosssim.Confirm))
 	}
@@ -97,17 +99,71 @@ func TestConfirm_ExpiredIsFailed(t *testing.T) {
 	ledgertest.RequireSound(t, s.db)
 }
 
-// TestConfirm_RefusedAfterACrash: the process died between intent and answer. The same key brings the refusal back.
-func TestConfirm_RefusedAfterACrash(t *testing.T) {
+// TestConfirm_ARefusalAfterACrashProvesNothing: the process died between intent and answer, so nobody knows whether the
+// first call arrived. The refusal of the second is no evidence about the first, which may still take the money.
+func TestConfirm_ARefusalAfterACrashProvesNothing(t *testing.T) {
+	t.Parallel()
+	for _, arrived := range []bool{true, false} {
+		t.Run(fmt.Sprintf("arrived %t", arrived), func(t *testing.T) {
+			t.Parallel()
+			s := setup(t)
+			key := s.order("order-1", 10_000, tosssim.Card)
+			s.intend("order-1", key, 10_000)
+			s.sim.Fail(tosssim.Fault{Op: tosssim.Confirm, Kind: tosssim.Refuse, Body: "REJECT_CARD_PAYMENT"})
+			s.clock.Advance(time.Minute)
+			s.sweep()
+			if p := s.payment(key); p.Status != ledger.StatusUnknown || s.sim.Count(tosssim.Get) != 2 {
+				t.Errorf("got %s after %d questions, want unknown and asked again after the refusal", p.Status, s.sim.Count(tosssim.Get))
+			}
+			want := ledger.StatusFailed
+			if arrived {
+				s.must(s.sim.Approve(key))
+				want = ledger.StatusDone
+			}
+			s.clock.Advance(40 * time.Minute)
+			s.sweep()
+			if p := s.payment(key); p.Status != want {
+				t.Errorf("got %s, want %s", p.Status, want)
+			}
+			ledgertest.RequireSound(t, s.db)
+		})
+	}
+}
+
+// sending runs something while a confirm is at the gateway.
+type sending struct {
+	reconcile.Gateway
+	meanwhile func()
+}
+
+func (g sending) Confirm(ctx context.Context, permit *pgclient.Permit, r pgclient.ConfirmRequest) pgclient.Result {
+	g.meanwhile()
+	return g.Gateway.Confirm(ctx, permit, r)
+}
+
+// TestConfirm_SentAgainIsInDoubtFirst: a second process dies, or a second sweeper comes, while the call sent again is
+// under way. The books then already say that the first attempt is in doubt, and nobody takes the row.
+func TestConfirm_SentAgainIsInDoubtFirst(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	key := s.order("order-1", 10_000, tosssim.Card)
 	s.intend("order-1", key, 10_000)
-	s.sim.Fail(tosssim.Fault{Op: tosssim.Confirm, Kind: tosssim.Refuse, Body: "REJECT_CARD_PAYMENT"})
 	s.clock.Advance(time.Minute)
-	s.sweep()
-	if p := s.payment(key); p.Status != ledger.StatusFailed || p.Reason != "REJECT_CARD_PAYMENT" {
-		t.Errorf("got %s (%s), want failed", p.Status, p.Reason)
+	other := s.another(func(c *reconcile.Config) {
+		c.Gateway = sending{s.client, func() {
+			if p := s.payment(key); p.Status != ledger.StatusUnknown {
+				t.Errorf("got %s while the call is under way, want unknown", p.Status)
+			}
+			s.clock.Advance(30 * time.Second)
+			if swept := s.sweep(); swept.Asked != 0 {
+				t.Errorf("the row was taken %d times while its call was under way", swept.Asked)
+			}
+		}}
+	})
+	_, err := other.Sweeper.Sweep(t.Context())
+	s.must(err)
+	if p := s.payment(key); p.Status != ledger.StatusDone || s.sim.Count(tosssim.Confirm) != 1 {
+		t.Errorf("got %s after %d calls, want done after one", p.Status, s.sim.Count(tosssim.Confirm))
 	}
 	ledgertest.RequireSound(t, s.db)
 }

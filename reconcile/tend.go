@@ -30,7 +30,7 @@ func (s *Sweeper) repair(ctx context.Context) error {
 			AND NOT EXISTS (SELECT 1 FROM work w
 				WHERE w.payment_key = p.payment_key AND w.kind = 'confirm_unknown' AND w.closed_at IS NULL)
 		ON CONFLICT (payment_key, subject) WHERE closed_at IS NULL DO NOTHING`,
-		pgx.StrictNamedArgs{"now": now, "age": ledger.UndecidedAgeMax, "before": now.Add(-confirmBudget)})
+		pgx.StrictNamedArgs{"now": now, "age": ledger.UndecidedAgeMax, "before": now.Add(-ledger.ConfirmBudget)})
 	if err != nil {
 		return fmt.Errorf("repair work: %w", err)
 	}

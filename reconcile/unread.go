@@ -22,3 +22,11 @@ func (s *Sweeper) unread(ctx context.Context, i item, err error) (Result, error)
 			s.cfg.Ledger.Quarantine(ctx, tx, i.PaymentKey, failure.Detail, evidence)
 	})
 }
+
+// wordOf is the gateway's code, or what happened where it gave none.
+func wordOf(failure *pgclient.Error) string {
+	if failure.Code != "" {
+		return failure.Code
+	}
+	return string(failure.Reason)
+}
