@@ -215,6 +215,60 @@ func TestIntend_LostRace(t *testing.T) {
 	ledgertest.RequireSound(t, b.pool)
 }
 
+// TestIntend_LostRaceWithWhatLooksLikeItself: while an intent waits to write, its key appears for another order, in the
+// status or with the attempt that the intent has read. Only both together make it the payment that was read.
+func TestIntend_LostRaceWithWhatLooksLikeItself(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name  string
+		first func(b *books, tx pgx.Tx) error // before the other intent waits
+		then  func(b *books) ledger.Observation
+		want  ledger.Status
+	}{
+		{"ready again, turned away after an attempt", func(b *books, tx pgx.Tx) error {
+			_, err := b.ledger.Intend(b.t.Context(), tx, ledger.Intent{PaymentKey: "pk_1", OrderID: "order_1", Amount: ledger.Won(50_000)})
+			return err
+		}, func(b *books) ledger.Observation { return b.outcome("pk_1", ledger.EvidenceUnprocessed, 1) }, ledger.StatusReady},
+		{"never attempted, and paid", func(b *books, tx pgx.Tx) error {
+			_, err := b.ledger.Record(b.t.Context(), tx, b.captured("pk_1", "order_1", 50_000))
+			return err
+		}, func(b *books) ledger.Observation { return b.captured("pk_1", "order_1", 50_000) }, ledger.StatusDone},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			b := open(t)
+			b.order("order_1", 50_000, 0)
+			b.order("order_2", 50_000, 0)
+			arrived := make(chan struct{})
+			together(t, 2, func(i int) error {
+				if i == 1 {
+					<-arrived
+					_, err := b.wish("pk_1", "order_2", ledger.Won(50_000))
+					if !errors.Is(err, ledger.ErrLostRace) {
+						t.Errorf("got %v, want %v", err, ledger.ErrLostRace)
+					}
+					return nil
+				}
+				return b.try(func(tx pgx.Tx) error {
+					err := c.first(b, tx)
+					close(arrived)
+					if err != nil {
+						return err
+					}
+					waitForALock(t, b)
+					_, err = b.ledger.Record(t.Context(), tx, c.then(b))
+					return err
+				})
+			})
+			p, _, err := ledger.Load(t.Context(), b.pool, "pk_1")
+			if err != nil || p.Status != c.want || p.OrderID != "order_1" {
+				t.Errorf("got %s of %s and %v, want it as the first left it", p.Status, p.OrderID, err)
+			}
+			ledgertest.RequireSound(t, b.pool)
+		})
+	}
+}
+
 // waitForALock returns once another session of the database waits for a lock, and fails the test if none does.
 func waitForALock(t *testing.T, b *books) {
 	t.Helper()
