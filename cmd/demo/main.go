@@ -33,12 +33,12 @@ func run(ctx context.Context, out io.Writer, once bool) (err error) {
 	if err != nil {
 		return err
 	}
-	defer logFile.Close()
+	defer func() { _ = logFile.Close() }()
 	demo, err := setStage(ctx, slog.New(slog.NewTextHandler(logFile, nil)))
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, demo.close()) }()
+	defer func() { err = errors.Join(err, demo.close()) }() //nolint:contextcheck // the end comes when ctx is over
 	demo.introduce(out)
 	fmt.Fprintf(out, "  log          %s\n\n", logFile.Name())
 
@@ -51,7 +51,7 @@ func run(ctx context.Context, out io.Writer, once bool) (err error) {
 	}
 	fmt.Fprintln(out, "\nEverything stays up; the simulator keeps delivering notices. Ctrl-C ends it.")
 	demo.introduce(out)
-	demo.Release()
+	demo.Release() //nolint:contextcheck // the sender lives as long as the stage
 	<-ctx.Done()
 	fmt.Fprintln(out, "stopping")
 	return nil

@@ -24,7 +24,7 @@ type demo struct {
 // setStage starts everything. The database is made anew each time: a story begins with empty books.
 func setStage(ctx context.Context, log *slog.Logger) (_ *demo, err error) {
 	d := &demo{}
-	defer func() {
+	defer func() { //nolint:contextcheck // what was begun is undone also when ctx is over
 		if err != nil {
 			err = errors.Join(err, d.close())
 		}

@@ -192,7 +192,7 @@ func (a *App) AuditAll(ctx context.Context) (reconcile.Statement, error) {
 // Run serves until ctx ends or a listener fails, then stops in order. It returns nil after a clean stop.
 func (a *App) Run(ctx context.Context) error {
 	if err := a.jobs.Start(context.WithoutCancel(ctx)); err != nil {
-		return errors.Join(fmt.Errorf("start jobs: %w", err), a.Stop())
+		return errors.Join(fmt.Errorf("start jobs: %w", err), a.Stop()) //nolint:contextcheck // a stop has its own time
 	}
 	failed := make(chan error, 2)
 	var serving sync.WaitGroup
@@ -212,7 +212,7 @@ func (a *App) Run(ctx context.Context) error {
 	case <-ctx.Done():
 	case err = <-failed:
 	}
-	err = errors.Join(err, a.Stop())
+	err = errors.Join(err, a.Stop()) //nolint:contextcheck // a stop begins when ctx is over
 	stopListening()
 	serving.Wait()
 	return err

@@ -169,7 +169,7 @@ func (s serveCommand) run(ctx context.Context, databaseURL string, log *slog.Log
 		if startErr != nil {
 			return startErr
 		}
-		defer func() { err = errors.Join(err, server.Stop()) }()
+		defer func() { err = errors.Join(err, server.Stop()) }() //nolint:contextcheck // it is stopped when ctx is over
 		cfg.DatabaseURL = server.URL
 		if err := withPool(ctx, cfg.DatabaseURL, func(db *pgxpool.Pool) error { return migrations.Apply(ctx, db) }); err != nil {
 			return err

@@ -61,9 +61,9 @@ type Config struct {
 
 // The least that an instance works with.
 const (
-	databaseMin  = 4
-	listEveryMin = 10 * time.Second
-	listLagMax   = 15 * time.Minute
+	databaseLeast  = 4
+	listEveryLeast = 10 * time.Second
+	listLagMost    = 15 * time.Minute
 )
 
 // securityKey reports whether the text is 32 bytes written in hexadecimal.
@@ -112,12 +112,12 @@ func (c Config) validate() error {
 		return errors.New("TOSS_SECRET_KEY holds a client key; set it to the secret key (…_sk_… or …_gsk_…)")
 	case c.Replicas < 1:
 		return errors.New("set DAESA_REPLICAS to the number of instances, at least 1")
-	case c.DatabaseMax < databaseMin:
-		return fmt.Errorf("set DAESA_DATABASE_MAX to at least %d connections: jobs and requests need some at the same time", databaseMin)
-	case c.ListEvery < listEveryMin:
-		return fmt.Errorf("set DAESA_LIST_EVERY to at least %s: the gateway refuses an abnormal number of calls", listEveryMin)
-	case c.ListLag < 0 || c.ListLag > listLagMax:
-		return fmt.Errorf("set DAESA_LIST_LAG between 0 and %s, which every read of the list covers again", listLagMax)
+	case c.DatabaseMax < databaseLeast:
+		return fmt.Errorf("set DAESA_DATABASE_MAX to at least %d connections: jobs and requests need some at the same time", databaseLeast)
+	case c.ListEvery < listEveryLeast:
+		return fmt.Errorf("set DAESA_LIST_EVERY to at least %s: the gateway refuses an abnormal number of calls", listEveryLeast)
+	case c.ListLag < 0 || c.ListLag > listLagMost:
+		return fmt.Errorf("set DAESA_LIST_LAG between 0 and %s, which every read of the list covers again", listLagMost)
 	case c.StopTimeout <= 0:
 		return errors.New("set DAESA_STOP_TIMEOUT above 0: what is in flight needs time to end")
 	case c.TossSecurityKey != "" && !securityKey(c.TossSecurityKey):

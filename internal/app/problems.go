@@ -36,7 +36,6 @@ func problems() []web.ProblemRow {
 		{Err: ledger.ErrOrderExpired, Status: http.StatusConflict, Code: "order_expired", Title: "The order has expired"},
 		{Err: ledger.ErrOrderTaken, Status: http.StatusConflict, Code: "order_taken", Title: "Another payment holds the order"},
 		{Err: ledger.ErrOtherOrder, Status: http.StatusConflict, Code: "payment_of_other_order", Title: "The payment belongs to another order"},
-		{Err: ledger.ErrRefused, Status: http.StatusConflict, Code: "status_forbids", Title: "The payment's status does not allow it"},
 		{Err: ledger.ErrLostRace, Status: http.StatusConflict, Code: "confirm_under_way", Title: "Another attempt to confirm is under way"},
 		{Err: ledger.ErrCancelUnderWay, Status: http.StatusConflict, Code: "cancel_under_way", Title: "Another cancel of this payment has no answer yet"},
 		{Err: ledger.ErrNotCancelable, Status: http.StatusConflict, Code: "not_cancelable", Title: "The payment cannot be canceled"},
@@ -46,7 +45,6 @@ func problems() []web.ProblemRow {
 		{Err: ledger.ErrSpendDiffers, Status: http.StatusUnprocessableEntity, Code: "spend_differs", Title: "The spend id was used for something else"},
 		{Err: ledger.ErrMoney, Status: http.StatusBadRequest, Code: "amount_malformed", Title: "The amount cannot be held exactly"},
 		{Err: ledger.ErrDay, Status: http.StatusBadRequest, Code: "day_malformed", Title: "Not a day"},
-		{Err: ledger.ErrObservation, Status: http.StatusBadGateway, Code: "gateway_inconsistent", Title: "The gateway's answer contradicts itself"},
 
 		// What the gateway said, or could not be asked.
 		{Err: checkout.ErrRefused, Status: http.StatusPaymentRequired, Code: "payment_refused", Title: "The gateway refused the payment"},
