@@ -60,7 +60,6 @@ type CancelRequest struct {
 	PaymentKey     string
 	Status         CancelRequestStatus
 	Amount         Money // nothing for the void of an unpaid virtual account
-	AllLeft        bool
 	Refundable     Money // sent along: the gateway refuses when its balance is another
 	Reason         string
 	RefundAccount  map[string]string
@@ -128,7 +127,6 @@ func newCancelRequest(p Payment, o CancelOrder, reserved int64, now time.Time) (
 	request := CancelRequest{
 		ID: o.RequestID, PaymentKey: p.Key, Status: CancelSending, Refundable: p.Balance(), Reason: o.Reason,
 		RefundAccount: o.RefundAccount, Generation: 1, RequestedBy: o.RequestedBy, CreatedAt: now, KeyFirstUsedAt: now,
-		AllLeft: o.Amount == nil,
 	}
 	if p.Status == StatusWaitingForDeposit {
 		if o.Amount != nil {
@@ -156,13 +154,13 @@ func newCancelRequest(p Payment, o CancelOrder, reserved int64, now time.Time) (
 func writeCancelRequest(ctx context.Context, tx pgx.Tx, p Payment, r CancelRequest, now time.Time) error {
 	b := &pgx.Batch{}
 	b.Queue(`
-		INSERT INTO cancel_requests (request_id, payment_key, status, currency, amount, all_left, refundable, reason,
+		INSERT INTO cancel_requests (request_id, payment_key, status, currency, amount, refundable, reason,
 			refund_account, generation, requested_by, created_at, key_first_used_at, updated_at)
-		VALUES (@request_id, @payment_key, 'sending', @currency, @amount, @all_left, @refundable, @reason,
+		VALUES (@request_id, @payment_key, 'sending', @currency, @amount, @refundable, @reason,
 			@refund_account, @generation, @requested_by, @now, @now, @now)`,
 		pgx.StrictNamedArgs{
 			"request_id": r.ID, "payment_key": r.PaymentKey, "currency": p.Amount.Currency, "amount": r.Amount.Minor,
-			"all_left": r.AllLeft, "refundable": r.Refundable.Minor, "reason": r.Reason, "refund_account": r.RefundAccount,
+			"refundable": r.Refundable.Minor, "reason": r.Reason, "refund_account": r.RefundAccount,
 			"generation": r.Generation, "requested_by": r.RequestedBy, "now": now,
 		})
 	QueueWork(b, Work{
@@ -247,7 +245,6 @@ type cancelRequestRow struct {
 	Status         CancelRequestStatus `db:"status"`
 	Currency       Currency            `db:"currency"`
 	Amount         int64               `db:"amount"`
-	AllLeft        bool                `db:"all_left"`
 	Refundable     int64               `db:"refundable"`
 	Reason         string              `db:"reason"`
 	RefundAccount  map[string]string   `db:"refund_account"`
@@ -263,7 +260,7 @@ type cancelRequestRow struct {
 // LoadCancelRequest reads a cancel request. An id never seen gives ErrNotFound.
 func LoadCancelRequest(ctx context.Context, db Querier, requestID string) (CancelRequest, error) {
 	rows, err := db.Query(ctx, `
-		SELECT request_id, payment_key, status, currency, amount, all_left, refundable, reason, refund_account, generation,
+		SELECT request_id, payment_key, status, currency, amount, refundable, reason, refund_account, generation,
 			attempts, transaction_key, answer, requested_by, created_at, key_first_used_at
 		FROM cancel_requests WHERE request_id = @request_id`, pgx.StrictNamedArgs{"request_id": requestID})
 	if err != nil {
@@ -278,7 +275,7 @@ func LoadCancelRequest(ctx context.Context, db Querier, requestID string) (Cance
 	}
 	request := CancelRequest{
 		ID: r.RequestID, PaymentKey: r.PaymentKey, Status: r.Status, Amount: Money{Minor: r.Amount, Currency: r.Currency},
-		AllLeft: r.AllLeft, Refundable: Money{Minor: r.Refundable, Currency: r.Currency}, Reason: r.Reason,
+		Refundable: Money{Minor: r.Refundable, Currency: r.Currency}, Reason: r.Reason,
 		RefundAccount: r.RefundAccount, Generation: r.Generation, Attempts: r.Attempts, Answer: r.Answer,
 		RequestedBy: r.RequestedBy, CreatedAt: r.CreatedAt, KeyFirstUsedAt: instant(r.KeyFirstUsedAt),
 	}

@@ -58,7 +58,7 @@ func TestRequestCancel_ReservesWhatIsLeft(t *testing.T) {
 	b := open(t)
 	b.sold("pk_1", "order_1", 50_000, 0)
 	first := b.asked("req_1", "pk_1", 12_000)
-	if first.Refundable != ledger.Won(50_000) || first.Amount != ledger.Won(12_000) || first.AllLeft {
+	if first.Refundable != ledger.Won(50_000) || first.Amount != ledger.Won(12_000) {
 		t.Errorf("got %+v, want 12,000 of 50,000", first)
 	}
 	for _, doubtful := range []ledger.CancelRequestStatus{ledger.CancelSending, ledger.CancelRequestUnknown} {
@@ -74,7 +74,7 @@ func TestRequestCancel_ReservesWhatIsLeft(t *testing.T) {
 	if _, err := b.ask("req_2", "pk_1", 38_001); !errors.Is(err, ledger.ErrCancelTooMuch) {
 		t.Errorf("got %v above what is left and not reserved, want %v", err, ledger.ErrCancelTooMuch)
 	}
-	if rest := b.asked("req_2", "pk_1", 0); rest.Amount != ledger.Won(38_000) || !rest.AllLeft {
+	if rest := b.asked("req_2", "pk_1", 0); rest.Amount != ledger.Won(38_000) {
 		t.Errorf("got %+v, want the 38,000 that are not reserved", rest)
 	}
 	b.answer("req_2", ledger.CancelRequestRefused, "")
@@ -149,7 +149,7 @@ func TestRequestCancel_VoidOfAnUnpaidAccount(t *testing.T) {
 	waiting := b.captured("pk_1", "order_1", 50_000)
 	waiting.Evidence, waiting.VirtualAccount = ledger.EvidenceWaiting, true
 	b.record(waiting)
-	if r := b.asked("req_1", "pk_1", 0); !r.Amount.IsZero() || !r.AllLeft {
+	if r := b.asked("req_1", "pk_1", 0); !r.Amount.IsZero() {
 		t.Errorf("got %+v, want a void of nothing", r)
 	}
 	void := b.captured("pk_1", "order_1", 50_000, done("v1", 50_000))

@@ -24,8 +24,6 @@ type Decision struct {
 	Open       []ObservedCancel
 	Ended      []string // keys of cancels that the gateway aborted
 	Findings   []Finding
-	// Answered says that the gateway showed the payment in a state that settles a doubtful confirm.
-	Answered bool
 	// WaitingSeenAt is what the payment must remember of a fallen deposit seen once.
 	WaitingSeenAt time.Time
 }
@@ -60,7 +58,7 @@ func Decide(p Payment, o Observation) Decision {
 		if _, paid := p.capture(); paid && o.overdue() {
 			return decideWaiting(d, p, o) // a deposit that fell back when the account's time was over
 		}
-		return d.answered().take(EventDead)
+		return d.take(EventDead)
 	case EvidenceWaiting:
 		return decideWaiting(d, p, o)
 	case EvidenceVoided:
@@ -126,11 +124,6 @@ func (d Decision) stale(e Event) Decision {
 	return d
 }
 
-func (d Decision) answered() Decision {
-	d.Answered = true
-	return d
-}
-
 // differs compares what binds a payment to its order. A payment for another order, merchant, amount or
 // currency is never booked here, whatever its status.
 func differs(p Payment, o Observation) (Finding, bool) {
@@ -159,7 +152,7 @@ func decideWaiting(d Decision, p Payment, o Observation) Decision {
 		return d.stale(EventWaiting) // asked before the deposit came
 	}
 	if p.Status != StatusDone || !paid {
-		return d.answered().take(EventWaiting)
+		return d.take(EventWaiting)
 	}
 	if !o.VirtualAccount {
 		return d.refuse(finding(KindHistoryChanged, p, o, "a payment without virtual account is shown waiting for a deposit"))
@@ -173,7 +166,7 @@ func decideWaiting(d Decision, p Payment, o Observation) Decision {
 	d.WaitingSeenAt = time.Time{}
 	current.ReversedAt = o.SeenAt
 	d.Reversed = &current
-	return d.answered().take(EventReverted)
+	return d.take(EventReverted)
 }
 
 // decideVoided handles a cancel before any money moved. It is booked at nothing under its transaction key, so
@@ -182,7 +175,7 @@ func decideVoided(d Decision, p Payment, o Observation) Decision {
 	if _, paid := p.capture(); paid {
 		return d.refuse(finding(KindHistoryChanged, p, o, "a captured payment is shown as canceled before any money moved"))
 	}
-	d = d.answered().take(EventVoided)
+	d = d.take(EventVoided)
 	for _, c := range voids(o) {
 		if !p.HasCancel(c.TransactionKey) {
 			d.Cancels = append(d.Cancels, c)
@@ -223,7 +216,6 @@ func voids(o Observation) []Cancel {
 // decideCaptured handles money taken, with or without cancels.
 func decideCaptured(d Decision, p Payment, o Observation) Decision {
 	d.WaitingSeenAt = time.Time{}
-	d = d.answered()
 	if p.fallen(o) {
 		return d.refuse(finding(KindHistoryChanged, p, o, "a deposit that fell back is shown again under the same key"))
 	}

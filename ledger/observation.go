@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"cmp"
-	"errors"
 	"slices"
 	"time"
 )
@@ -161,6 +160,3 @@ type Tax struct {
 	Free     Money
 	Exempt   Money
 }
-
-// ErrObservation reports an observation that contradicts itself; nothing is written from it.
-var ErrObservation = errors.New("observation contradicts itself")

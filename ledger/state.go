@@ -1,9 +1,6 @@
 package ledger
 
-import (
-	"errors"
-	"fmt"
-)
+import "fmt"
 
 // Status is what our books say of a payment.
 type Status string
@@ -151,9 +148,6 @@ var transitions = map[Status]map[Event]move{
 		EventFullyCanceled: conflict(), EventVoided: stay(),
 	},
 }
-
-// ErrRefused reports an intent that the payment's status does not allow.
-var ErrRefused = errors.New("the payment's status does not allow it")
 
 // Live reports whether the payment holds its order: it may take or has taken the order's money.
 func (s Status) Live() bool {

@@ -37,12 +37,11 @@ const (
 	ClosedRefuted Closing = "refuted" // the gateway never confirmed the claim
 	ClosedExpired Closing = "expired" // nothing came of it: a parked key, a watch that ran out
 	ClosedAborted Closing = "aborted" // the gateway gave the cancel up
-	ClosedAdopted Closing = "adopted" // turned into other work
 )
 
 // Closings lists every way work ends.
 func Closings() []Closing {
-	return []Closing{ClosedSettled, ClosedRefuted, ClosedExpired, ClosedAborted, ClosedAdopted}
+	return []Closing{ClosedSettled, ClosedRefuted, ClosedExpired, ClosedAborted}
 }
 
 // When the first question about each kind of work is due, and how long until the answer is overdue.

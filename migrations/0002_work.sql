@@ -9,7 +9,6 @@ CREATE TABLE cancel_requests (
         ('sending', 'unknown', 'in_progress', 'done', 'refused')),
     currency        text NOT NULL,
     amount          bigint NOT NULL CONSTRAINT cancel_requests_amount_not_negative CHECK (amount >= 0),
-    all_left        boolean NOT NULL,
     refundable      bigint NOT NULL CONSTRAINT cancel_requests_within_refundable CHECK (refundable >= amount),
     reason          text NOT NULL CONSTRAINT cancel_requests_reason_bounded CHECK (length(reason) BETWEEN 1 AND 200),
     refund_account  jsonb,
@@ -53,7 +52,7 @@ CREATE TABLE work (
     notice_attempt   integer,
     notice_next_at   timestamptz,
     closed_at        timestamptz,
-    closed_as        text CONSTRAINT work_closing_known CHECK (closed_as IN ('settled', 'refuted', 'expired', 'aborted', 'adopted')),
+    closed_as        text CONSTRAINT work_closing_known CHECK (closed_as IN ('settled', 'refuted', 'expired', 'aborted')),
     CONSTRAINT work_closing_is_whole CHECK ((closed_at IS NULL) = (closed_as IS NULL))
 );
 COMMENT ON TABLE work IS 'Everything still owed an answer. Jobs only wake the sweeper; due times and deadlines live here.';

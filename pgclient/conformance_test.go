@@ -223,7 +223,7 @@ func TestConformance_VirtualAccounts(t *testing.T) {
 	if err := g.sim.Deposit(paid); err != nil {
 		t.Fatal(err)
 	}
-	seen, err := g.QueryOrder(t.Context(), ledger.ChannelWebhook, "order-0001")
+	seen, err := g.RecoverOrder(t.Context(), ledger.ChannelRecover, "order-0001")
 	if err != nil || seen.Evidence != ledger.EvidenceCaptured || seen.PaymentKey != paid {
 		t.Error(seen, err)
 	}

@@ -252,7 +252,7 @@ func TestHTTP_KeysThatAreNotPlainAreNeverSent(t *testing.T) {
 		permit.Release()
 	}
 	for _, id := range []string{"", "..", ".", "a b", "a\x00"} {
-		_, err := c.QueryOrder(t.Context(), ledger.ChannelWebhook, id)
+		_, err := c.RecoverOrder(t.Context(), ledger.ChannelRecover, id)
 		wantReason(t, err, ReasonRefused)
 	}
 	if calls.Load() != 0 {
@@ -267,7 +267,7 @@ func TestHTTP_OrdersOfOddFormStayOnTheirPath(t *testing.T) {
 		path.Store(r.URL.EscapedPath())
 		_, _ = io.WriteString(w, payment(map[string]any{"orderId": "../71?x", "paymentKey": "pk_2"}))
 	})))
-	seen, err := c.QueryOrder(t.Context(), ledger.ChannelWebhook, "../71?x")
+	seen, err := c.RecoverOrder(t.Context(), ledger.ChannelRecover, "../71?x")
 	if err != nil || path.Load() != "/v1/payments/orders/..%2F71%3Fx" || seen.PaymentKey != "pk_2" {
 		t.Error(seen, err, path.Load())
 	}
@@ -300,7 +300,7 @@ func TestHTTP_TheCallersDeadlineEndsTheCall(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer stop()
 	_, err := c.Query(ctx, ledger.ChannelWebhook, "pk_1")
-	wantReason(t, err, ReasonCanceled)
+	wantReason(t, err, ReasonTimeout)
 }
 
 func TestHTTP_TraceAndMessageReachTheErrorBounded(t *testing.T) {

@@ -14,11 +14,6 @@ func (c *Client) Query(ctx context.Context, channel ledger.Channel, paymentKey s
 	return c.byKey(ctx, c.query, channel, paymentKey)
 }
 
-// QueryOrder is Query by order number, for notices that name no payment.
-func (c *Client) QueryOrder(ctx context.Context, channel ledger.Channel, orderID string) (ledger.Observation, error) {
-	return c.byOrder(ctx, c.query, channel, orderID)
-}
-
 // Recover asks about a payment when nobody waits: 10 s, and a short wait for a slot. An answer shows that the
 // gateway is back, so it also closes the breaker of Query before its time.
 func (c *Client) Recover(ctx context.Context, channel ledger.Channel, paymentKey string) (ledger.Observation, error) {
@@ -28,7 +23,10 @@ func (c *Client) Recover(ctx context.Context, channel ledger.Channel, paymentKey
 // RecoverOrder is Recover by order number. The answer may carry another payment key than the one we know: an order
 // can be paid with a second payment.
 func (c *Client) RecoverOrder(ctx context.Context, channel ledger.Channel, orderID string) (ledger.Observation, error) {
-	return c.byOrder(ctx, c.recovery, channel, orderID)
+	if orderID == "" || len(orderID) > orderIDMax || !graphic(orderID) || orderID == "." || orderID == ".." {
+		return ledger.Observation{}, &Error{Group: GroupOurs, Reason: ReasonRefused, Detail: "the order id has no valid form"}
+	}
+	return c.ask(ctx, c.recovery, channel, "/v1/payments/orders/"+url.PathEscape(orderID), "", orderID)
 }
 
 func (c *Client) byKey(ctx context.Context, l *lane, channel ledger.Channel, key string) (ledger.Observation, error) {
@@ -36,13 +34,6 @@ func (c *Client) byKey(ctx context.Context, l *lane, channel ledger.Channel, key
 		return ledger.Observation{}, &Error{Group: GroupOurs, Reason: ReasonRefused, Detail: "the payment key has no valid form"}
 	}
 	return c.ask(ctx, l, channel, "/v1/payments/"+url.PathEscape(key), key, "")
-}
-
-func (c *Client) byOrder(ctx context.Context, l *lane, channel ledger.Channel, id string) (ledger.Observation, error) {
-	if id == "" || len(id) > orderIDMax || !graphic(id) || id == "." || id == ".." {
-		return ledger.Observation{}, &Error{Group: GroupOurs, Reason: ReasonRefused, Detail: "the order id has no valid form"}
-	}
-	return c.ask(ctx, l, channel, "/v1/payments/orders/"+url.PathEscape(id), "", id)
 }
 
 // ask sends a question about one payment and checks that the answer is about it.

@@ -33,8 +33,8 @@ const history = `
 	INSERT INTO work (kind, payment_key, transaction_key, opened_at, due_at, deadline, closed_at, closed_as)
 	SELECT CASE WHEN canceled THEN 'cancel_claimed' ELSE 'deposit_watch' END, 'pay-' || i, CASE WHEN canceled THEN 'cancel-' || i END, at, at, at, at, 'settled'
 	FROM sold;
-	INSERT INTO cancel_requests (request_id, payment_key, status, currency, amount, all_left, refundable, reason, requested_by, created_at, updated_at)
-	SELECT 'request-' || i, 'pay-' || i, 'done', 'KRW', 1000, true, 1000, '-', 'merchant', at, at FROM sold WHERE canceled;
+	INSERT INTO cancel_requests (request_id, payment_key, status, currency, amount, refundable, reason, requested_by, created_at, updated_at)
+	SELECT 'request-' || i, 'pay-' || i, 'done', 'KRW', 1000, 1000, '-', 'merchant', at, at FROM sold WHERE canceled;
 	INSERT INTO work (kind, payment_key, opened_at, due_at, deadline)
 	SELECT kind, CASE WHEN kind = 'parked' THEN 'other-' ELSE 'pay-' END || i, at, at + interval '1 year', at + interval '1 year'
 	FROM sold, unnest(ARRAY['deposit_watch', 'cancel_claimed', 'parked']) AS kind WHERE i %% 1000 = 1;

@@ -114,7 +114,6 @@ CREATE TABLE public.cancel_requests (
     status text NOT NULL,
     currency text NOT NULL,
     amount bigint NOT NULL,
-    all_left boolean NOT NULL,
     refundable bigint NOT NULL,
     reason text NOT NULL,
     refund_account jsonb,
@@ -682,7 +681,7 @@ END) STORED NOT NULL,
     closed_at timestamp with time zone,
     closed_as text,
     CONSTRAINT work_closing_is_whole CHECK (((closed_at IS NULL) = (closed_as IS NULL))),
-    CONSTRAINT work_closing_known CHECK ((closed_as = ANY (ARRAY['settled'::text, 'refuted'::text, 'expired'::text, 'aborted'::text, 'adopted'::text]))),
+    CONSTRAINT work_closing_known CHECK ((closed_as = ANY (ARRAY['settled'::text, 'refuted'::text, 'expired'::text, 'aborted'::text]))),
     CONSTRAINT work_kind_known CHECK ((kind = ANY (ARRAY['confirm_unknown'::text, 'cancel_claimed'::text, 'cancel_listed'::text, 'cancel_in_progress'::text, 'deposit_watch'::text, 'cancel_request'::text, 'parked'::text])))
 );
 
