@@ -64,6 +64,10 @@ func TestReceive_OddObjects(t *testing.T) {
 			if test.status != 200 && len(s.work(t)) == 0 {
 				t.Error("got no work for a refused cancel")
 			}
+			quarantined := one[int](t, s.db, `SELECT count(*)::integer FROM mismatches WHERE kind = 'quarantined' AND amount = 50000`)
+			if (quarantined == 1) != (test.outcome == webhook.OutcomeQueryFailed) {
+				t.Errorf("got %d answers quarantined", quarantined)
+			}
 		})
 	}
 }

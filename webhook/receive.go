@@ -108,7 +108,9 @@ func (h *Handler) handle(writing, asking context.Context, d delivery) verdict {
 	d.queryTook = h.cfg.Now().Sub(asked)
 	h.cfg.Metrics.asked(reason, d.queryTook)
 	if err != nil {
-		return h.conclude(writing, d, verdict{outcome: OutcomeQueryFailed, reason: string(reason), cause: err})
+		v := h.conclude(writing, d, verdict{outcome: OutcomeQueryFailed, reason: string(reason), cause: err})
+		h.quarantine(writing, d, err)
+		return v
 	}
 	return h.record(writing, d, seen)
 }
