@@ -20,6 +20,7 @@ func QueueMismatch(b *pgx.Batch, f Finding, now time.Time) {
 			NULLIF(@currency, ''), @amount, left(@detail, 500), @gateway, @books, @now, @now)
 		ON CONFLICT (fingerprint) WHERE status <> 'resolved'
 		DO UPDATE SET last_seen_at = excluded.last_seen_at, times_seen = m.times_seen + 1,
+			currency = excluded.currency, amount = excluded.amount,
 			detail = excluded.detail, gateway = excluded.gateway, books = excluded.books`,
 		pgx.StrictNamedArgs{
 			"kind": f.Kind, "fingerprint": f.Fingerprint(), "payment_key": f.PaymentKey, "order_id": f.OrderID,
