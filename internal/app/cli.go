@@ -86,7 +86,6 @@ type auditCommand struct {
 func Main(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	var c cli
 	exit := -1
 	parser, err := kong.New(&c, kong.Name("daesa"), kong.UsageOnError(), kong.Writers(stdout, stderr),
