@@ -29,7 +29,7 @@ func (h *Handler) concludeCancel(ctx context.Context, request ledger.CancelReque
 				return err
 			}
 			answer := answered(request, result.Observation)
-			if recorded.Outcome == ledger.OutcomeConflict { // nothing was booked, so nothing has ended
+			if !recorded.Bears(request, answer) { // nothing was booked, so nothing has ended
 				answer = ledger.CancelAnswer{Status: ledger.CancelRequestUnknown, Word: "contradicts the books: " + recorded.Detail}
 			}
 			return h.ledger.SettleCancelRequest(ctx, tx, request.ID, answer)

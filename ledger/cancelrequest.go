@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -178,6 +179,22 @@ type CancelAnswer struct {
 	Status         CancelRequestStatus // never sending
 	TransactionKey string              // of the cancel that the gateway answered with
 	Word           string              // the gateway's code, for people
+}
+
+// Bears reports whether the books bear an answer out. A request is done only with a cancel that is booked (the void of
+// an unpaid account: with the payment canceled), and in progress only with one that has work of its own; what Record
+// did not take, such as an object of a status nobody knows, settles nothing.
+func (r Recorded) Bears(request CancelRequest, a CancelAnswer) bool {
+	switch a.Status {
+	case CancelRequestDone:
+		return r.Outcome != OutcomeConflict && (r.After.HasCancel(a.TransactionKey) ||
+			(request.Amount.IsZero() && r.After.Status == StatusCanceled))
+	case CancelRequestInProgress:
+		open := slices.ContainsFunc(r.Open, func(c ObservedCancel) bool { return c.TransactionKey == a.TransactionKey })
+		return r.Outcome != OutcomeConflict && (open || r.After.HasCancel(a.TransactionKey))
+	case CancelSending, CancelRequestUnknown, CancelRequestRefused:
+	}
+	return true
 }
 
 // SettleCancelRequest moves a request by the gateway's answer to it. A request that has ended keeps its end, and

@@ -260,3 +260,37 @@ func TestSettleCancelRequest_AnEndIsAnEnd(t *testing.T) {
 	}
 	ledgertest.RequireSound(t, b.pool)
 }
+
+// TestBears_NothingEndsThatTheBooksDidNotTake holds what may end a cancel request of ours: only what Record booked, or
+// what it left as work of its own.
+func TestBears_NothingEndsThatTheBooksDidNotTake(t *testing.T) {
+	t.Parallel()
+	part := ledger.CancelRequest{Amount: ledger.Won(3_000)}
+	void := ledger.CancelRequest{Amount: ledger.Won(0)}
+	booked := ledger.Recorded{After: ledger.Payment{Status: ledger.StatusPartiallyCanceled, Cancels: []ledger.Cancel{{TransactionKey: "c1"}}}}
+	conflict := booked
+	conflict.Outcome = ledger.OutcomeConflict
+	voided := ledger.Recorded{After: ledger.Payment{Status: ledger.StatusCanceled}}
+	open := ledger.Recorded{Open: []ledger.ObservedCancel{{TransactionKey: "c1"}}}
+	for _, test := range []struct {
+		name     string
+		recorded ledger.Recorded
+		request  ledger.CancelRequest
+		answer   ledger.CancelAnswer
+		want     bool
+	}{
+		{"done and booked", booked, part, ledger.CancelAnswer{Status: ledger.CancelRequestDone, TransactionKey: "c1"}, true},
+		{"done and another is booked", booked, part, ledger.CancelAnswer{Status: ledger.CancelRequestDone, TransactionKey: "c2"}, false},
+		{"done and the books contradict", conflict, part, ledger.CancelAnswer{Status: ledger.CancelRequestDone, TransactionKey: "c1"}, false},
+		{"a void, and the payment is canceled", voided, void, ledger.CancelAnswer{Status: ledger.CancelRequestDone}, true},
+		{"a part, and the payment is void", voided, part, ledger.CancelAnswer{Status: ledger.CancelRequestDone}, false},
+		{"in progress with work of its own", open, part, ledger.CancelAnswer{Status: ledger.CancelRequestInProgress, TransactionKey: "c1"}, true},
+		{"in progress and booked meanwhile", booked, part, ledger.CancelAnswer{Status: ledger.CancelRequestInProgress, TransactionKey: "c1"}, true},
+		{"in progress and nobody would ask", voided, part, ledger.CancelAnswer{Status: ledger.CancelRequestInProgress, TransactionKey: "c1"}, false},
+		{"not known", conflict, part, ledger.CancelAnswer{Status: ledger.CancelRequestUnknown}, true},
+	} {
+		if got := test.recorded.Bears(test.request, test.answer); got != test.want {
+			t.Errorf("%s: got %v, want %v", test.name, got, test.want)
+		}
+	}
+}

@@ -150,6 +150,10 @@ func (s *Sweeper) settle(ctx context.Context, tx pgx.Tx, i item, l look, found s
 	case absent:
 		c.answer, c.again = absentAnswer+said.text, lookApart
 	}
+	if !l.recorded.Bears(l.request, answer) {
+		answer = ledger.CancelAnswer{Status: ledger.CancelRequestUnknown, Word: said.word}
+		c.answer = "the books did not take what the gateway says"
+	}
 	if answer.Status == ledger.CancelRequestUnknown && !absent && i.lastChance(s.cfg.now()) {
 		err := s.doubtRequest(ctx, tx, i, l.request, map[string]any{
 			"word": l.seen.Word, "balance": l.seen.Balance.Decimal(), "cancels": len(l.seen.Cancels), "said": said.word,

@@ -86,6 +86,7 @@ func (h *Handler) queueClaims(b *pgx.Batch, d delivery, claims []*string, now ti
 		DO UPDATE SET kind = CASE WHEN w.kind = 'parked' THEN excluded.kind ELSE w.kind END,
 			due_at = CASE WHEN w.kind = 'parked' THEN LEAST(w.due_at, excluded.due_at) ELSE w.due_at END,
 			order_id = COALESCE(w.order_id, excluded.order_id), currency = COALESCE(w.currency, excluded.currency),
+			opened_at = CASE WHEN w.transaction_key IS NULL THEN GREATEST(w.opened_at, excluded.opened_at) ELSE w.opened_at END,
 			notice_failed_at = COALESCE(w.notice_failed_at, excluded.notice_failed_at),
 			notice_attempt = excluded.notice_attempt, notice_next_at = excluded.notice_next_at`,
 		pgx.StrictNamedArgs{

@@ -58,6 +58,7 @@ func (h *Handler) reapSome(ctx context.Context) (int, error) {
 			ORDER BY p.payment_key
 			ON CONFLICT (payment_key, subject) WHERE closed_at IS NULL
 			DO UPDATE SET due_at = LEAST(w.due_at, excluded.due_at),
+				opened_at = GREATEST(w.opened_at, excluded.opened_at),
 				notice_failed_at = COALESCE(w.notice_failed_at, excluded.notice_failed_at)
 		)
 		SELECT count(*)::integer FROM reaped`,
