@@ -44,6 +44,7 @@ func problems() []web.ProblemRow {
 		{Err: ledger.ErrCreditsShort, Status: http.StatusConflict, Code: "credits_short", Title: "The balance does not cover the spend"},
 		{Err: ledger.ErrSpendDiffers, Status: http.StatusUnprocessableEntity, Code: "spend_differs", Title: "The spend id was used for something else"},
 		{Err: ledger.ErrMoney, Status: http.StatusBadRequest, Code: "amount_malformed", Title: "The amount cannot be held exactly"},
+		{Err: ledger.ErrActor, Status: http.StatusForbidden, Code: "actor_unusable", Title: "The name you are known by cannot stand in a trail"},
 		{Err: ledger.ErrDay, Status: http.StatusBadRequest, Code: "day_malformed", Title: "Not a day"},
 
 		// What the gateway said, or could not be asked.
