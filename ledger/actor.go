@@ -23,7 +23,6 @@ const (
 // ErrActor reports a name that cannot stand in a trail.
 var ErrActor = errors.New("not a name that can stand in a trail")
 
-//nolint:gochecknoglobals // compiled once, never changed
 var actorForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,99}$`)
 
 // OperatingSystemActor names the user whom the operating system runs a command for.
