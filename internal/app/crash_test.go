@@ -28,7 +28,7 @@ type crashed struct {
 // everywhere runs the operation once for each point, on an instance of its own that then dies.
 func (c *crashed) everywhere(how breakage) {
 	c.Helper()
-	first, step := how.stride()
+	first, step := how.Stride()
 	for k := first; k < pointsMax; k += step {
 		order := fmt.Sprintf("order-%02d-%02d", len(c.orders), k)
 		wire := newLine()
@@ -38,12 +38,12 @@ func (c *crashed) everywhere(how breakage) {
 
 		key := c.prepare(order)
 		c.keys, c.orders = append(c.keys, key), append(c.orders, order)
-		wire.arm(k, how)
+		wire.Arm(k, how)
 		c.operate(victim, order, key)
-		broke := wire.mend()
+		broke := wire.Mend()
 		victim.stop()
 		if !broke {
-			c.Logf("%s: %d points", how.name, k)
+			c.Logf("%s: %d points", how.Name, k)
 			if k < 3 {
 				c.Errorf("only %d points were tried: the line does not count", k)
 			}
@@ -80,7 +80,7 @@ func (c *crashed) notFailed(what string, r reply, allowed ...string) {
 func TestCrash_Confirm(t *testing.T) {
 	t.Parallel()
 	for _, how := range breakages() {
-		t.Run(how.name, func(t *testing.T) {
+		t.Run(how.Name, func(t *testing.T) {
 			t.Parallel()
 			c := &crashed{world: newWorld(t)}
 			c.prepare = func(order string) string { return c.open(order, 50_000) }
@@ -109,7 +109,7 @@ func TestCrash_Confirm(t *testing.T) {
 func TestCrash_Webhook(t *testing.T) {
 	t.Parallel()
 	for _, how := range breakages() {
-		t.Run(how.name, func(t *testing.T) {
+		t.Run(how.Name, func(t *testing.T) {
 			t.Parallel()
 			c := &crashed{world: newWorld(t)}
 			c.prepare = func(order string) string {
@@ -134,7 +134,7 @@ func TestCrash_Webhook(t *testing.T) {
 func TestCrash_OurCancel(t *testing.T) {
 	t.Parallel()
 	for _, how := range breakages() {
-		t.Run(how.name, func(t *testing.T) {
+		t.Run(how.Name, func(t *testing.T) {
 			t.Parallel()
 			c := &crashed{world: newWorld(t)}
 			c.prepare = func(order string) string { return c.sell(order, 50_000) }

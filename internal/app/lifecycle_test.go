@@ -225,12 +225,12 @@ func TestReady_DatabaseAway(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	wire := newLine()
-	i := w.run(func(c *app.Config) { c.Dial = wire.dial })
+	i := w.run(func(c *app.Config) { c.Dial = wire.Dial })
 	w.eventually("ready", func() bool { return i.ready() == "200 ready" })
-	wire.arm(0, breakage{stays: true})
+	wire.Arm(0, breakage{Stays: true})
 	w.eventually("not ready", func() bool { return i.ready() == "503 database unreachable" })
 	i.shop.call(http.MethodGet, "/v1/orders/order-away", "", nil).want(t, "a look-up meanwhile", "503 database_unavailable")
-	wire.mend()
+	wire.Mend()
 	w.eventually("ready again", func() bool { return i.ready() == "200 ready" })
 }
 

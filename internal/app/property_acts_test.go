@@ -86,11 +86,11 @@ func (h *history) pass() {
 
 // crashNext makes the database go away at one of the next round trips.
 func (h *history) crashNext() {
-	h.line.arm(rapid.IntRange(0, 14).Draw(h.r, "round_trip"), rapid.SampledFrom(breakages()).Draw(h.r, "how"))
+	h.line.Arm(rapid.IntRange(0, 14).Draw(h.r, "round_trip"), rapid.SampledFrom(breakages()).Draw(h.r, "how"))
 }
 
 // crashed is the process that starts again.
 func (h *history) crashed() {
-	h.line.mend()
+	h.line.Mend()
 	h.restartUnder()
 }

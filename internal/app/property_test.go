@@ -23,7 +23,7 @@ func TestAnyHistory(t *testing.T) {
 		for range rapid.IntRange(8, 24).Draw(r, "steps") {
 			h.step()
 		}
-		h.line.mend()
+		h.line.Mend()
 		h.restart()
 		h.quiesce()
 		h.requireAgreed()

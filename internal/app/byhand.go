@@ -1,0 +1,31 @@
+package app
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"daesa/internal/postgres"
+)
+
+// What the jobs do, one call each, for whoever decides the time: simulations and tests over a clock of their own.
+
+// ServeWithoutJobs answers public requests until Stop while no job runs.
+func (a *App) ServeWithoutJobs() error { return a.public.Serve(a.publicListener) }
+
+// Tidy closes what a crash left and expires orders, once.
+func (a *App) Tidy(ctx context.Context) error {
+	if _, err := a.features.webhook.Reap(ctx); err != nil {
+		return err
+	}
+	return postgres.InTx(ctx, a.db, func(tx pgx.Tx) error {
+		_, err := a.features.ledger.ExpireOrders(ctx, tx, 1000)
+		return err
+	})
+}
+
+// RereadList reads the last days of the gateway's list again, unless that was done since the last night.
+func (a *App) RereadList(ctx context.Context) error {
+	_, err := a.features.reconcile.Mirror.RereadNightly(ctx)
+	return err
+}
