@@ -11,12 +11,16 @@ import (
 type Account string
 
 // The accounts. Debits are positive. The gateway owes us what it captured until it settles; a surplus payment's
-// money waits in suspense. Credits are counted in their own unit.
+// money waits in suspense. Fees, the tax on them and the bank are for settlements, which nothing books yet. Credits are
+// counted in their own unit.
 const (
 	AccountReceivable      Account = "gateway_receivable"
 	AccountSales           Account = "sales"
 	AccountRefunds         Account = "refunds"
 	AccountSuspense        Account = "suspense"
+	AccountFees            Account = "fees"
+	AccountVAT             Account = "vat"
+	AccountBank            Account = "bank"
 	AccountCreditsIssued   Account = "credits_issued"
 	AccountCustomerCredits Account = "customer_credits"
 	AccountCreditsUsed     Account = "credits_used"
@@ -25,7 +29,7 @@ const (
 // Accounts lists every account.
 func Accounts() []Account {
 	return []Account{
-		AccountReceivable, AccountSales, AccountRefunds, AccountSuspense,
+		AccountReceivable, AccountSales, AccountRefunds, AccountSuspense, AccountFees, AccountVAT, AccountBank,
 		AccountCreditsIssued, AccountCustomerCredits, AccountCreditsUsed,
 	}
 }

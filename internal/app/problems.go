@@ -45,6 +45,7 @@ func problems() []web.ProblemRow {
 		{Err: ledger.ErrSpendDiffers, Status: http.StatusUnprocessableEntity, Code: "spend_differs", Title: "The spend id was used for something else"},
 		{Err: ledger.ErrMoney, Status: http.StatusBadRequest, Code: "amount_malformed", Title: "The amount cannot be held exactly"},
 		{Err: ledger.ErrActor, Status: http.StatusForbidden, Code: "actor_unusable", Title: "The name you are known by cannot stand in a trail"},
+		{Err: ledger.ErrNotSealed, Status: http.StatusNotFound, Code: "day_not_sealed", Title: "The day's journal is not sealed"},
 		{Err: ledger.ErrDay, Status: http.StatusBadRequest, Code: "day_malformed", Title: "Not a day"},
 
 		// What the gateway said, or could not be asked.

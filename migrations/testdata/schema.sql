@@ -327,6 +327,23 @@ COMMENT ON COLUMN public.events.resent_at IS 'When somebody last asked for anoth
 
 COMMENT ON COLUMN public.events.dead_at IS 'Given up after days of attempts; stays listed until somebody sends it again.';
 
+-- Name: journal_balances; Type: TABLE; Schema: public; Owner: -
+
+CREATE TABLE public.journal_balances (
+    day date NOT NULL,
+    occurred_on date NOT NULL,
+    account text NOT NULL,
+    currency text NOT NULL,
+    debits bigint NOT NULL,
+    credits bigint NOT NULL,
+    CONSTRAINT journal_balances_credits CHECK ((credits >= 0)),
+    CONSTRAINT journal_balances_debits CHECK ((debits >= 0))
+);
+
+-- Name: TABLE journal_balances; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON TABLE public.journal_balances IS 'What a section moves per account, by the Korean day on which it happened. Sums of the entries, checked against them by daesa verify.';
+
 -- Name: journal_entries; Type: TABLE; Schema: public; Owner: -
 
 CREATE TABLE public.journal_entries (
@@ -335,7 +352,7 @@ CREATE TABLE public.journal_entries (
     account text NOT NULL,
     currency text NOT NULL,
     amount bigint NOT NULL,
-    CONSTRAINT journal_account_known CHECK ((account = ANY (ARRAY['gateway_receivable'::text, 'sales'::text, 'refunds'::text, 'suspense'::text, 'credits_issued'::text, 'customer_credits'::text, 'credits_used'::text]))),
+    CONSTRAINT journal_account_known CHECK ((account = ANY (ARRAY['gateway_receivable'::text, 'sales'::text, 'refunds'::text, 'suspense'::text, 'fees'::text, 'vat'::text, 'bank'::text, 'credits_issued'::text, 'customer_credits'::text, 'credits_used'::text]))),
     CONSTRAINT journal_amount_not_zero CHECK ((amount <> 0)),
     CONSTRAINT journal_currency_known CHECK ((currency = ANY (ARRAY['KRW'::text, 'USD'::text, 'JPY'::text, 'CREDIT'::text]))),
     CONSTRAINT journal_line_positive CHECK ((line >= 1))
@@ -344,6 +361,98 @@ CREATE TABLE public.journal_entries (
 -- Name: TABLE journal_entries; Type: COMMENT; Schema: public; Owner: -
 
 COMMENT ON TABLE public.journal_entries IS 'Debits positive, credits negative; each transaction sums to zero per currency (I3).';
+
+-- Name: journal_heads; Type: TABLE; Schema: public; Owner: -
+
+CREATE TABLE public.journal_heads (
+    sequence bigint NOT NULL,
+    day date NOT NULL,
+    from_id bigint NOT NULL,
+    up_to_id bigint NOT NULL,
+    transactions bigint NOT NULL,
+    entries bigint NOT NULL,
+    currencies text[] NOT NULL,
+    debits bigint[] NOT NULL,
+    content bytea NOT NULL,
+    marks bytea NOT NULL,
+    previous bytea NOT NULL,
+    hash bytea NOT NULL,
+    key_id text NOT NULL,
+    signature bytea NOT NULL,
+    sealed_at timestamp with time zone NOT NULL,
+    CONSTRAINT journal_heads_content_whole CHECK ((length(content) = 32)),
+    CONSTRAINT journal_heads_debit_per_currency CHECK ((cardinality(debits) = cardinality(currencies))),
+    CONSTRAINT journal_heads_forward CHECK ((up_to_id >= from_id)),
+    CONSTRAINT journal_heads_from_one CHECK ((sequence >= 1)),
+    CONSTRAINT journal_heads_hash_whole CHECK ((length(hash) = 32)),
+    CONSTRAINT journal_heads_marks_whole CHECK ((length(marks) = 32)),
+    CONSTRAINT journal_heads_previous_whole CHECK ((length(previous) = 32)),
+    CONSTRAINT journal_heads_signature_whole CHECK ((length(signature) = 64))
+);
+
+-- Name: TABLE journal_heads; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON TABLE public.journal_heads IS 'One signed head per business day, each over the one before: docs/journal.md says byte by byte over what.';
+
+-- Name: COLUMN journal_heads.debits; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.journal_heads.debits IS 'Sum of the debits per currency, in the order of currencies.';
+
+-- Name: COLUMN journal_heads.content; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.journal_heads.content IS 'SHA-256 over the hashes of the section''s transactions in the order of their ids.';
+
+-- Name: COLUMN journal_heads.marks; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.journal_heads.marks IS 'SHA-256 over the section''s marks.';
+
+-- Name: COLUMN journal_heads.previous; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.journal_heads.previous IS 'Hash of the head before; zeros before the first.';
+
+-- Name: COLUMN journal_heads.key_id; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.journal_heads.key_id IS 'Which key signed: the first 16 hexadecimal digits of the SHA-256 of the public key.';
+
+-- Name: journal_marks; Type: TABLE; Schema: public; Owner: -
+
+CREATE TABLE public.journal_marks (
+    sequence bigint NOT NULL,
+    part integer NOT NULL,
+    marks bytea NOT NULL
+);
+
+-- Name: TABLE journal_marks; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON TABLE public.journal_marks IS 'Id and the beginning of the hash of every sealed transaction: they tell which one was changed when a head no longer fits.';
+
+-- Name: journal_sections; Type: TABLE; Schema: public; Owner: -
+
+CREATE TABLE public.journal_sections (
+    day date NOT NULL,
+    from_id bigint NOT NULL,
+    up_to_id bigint NOT NULL,
+    transactions bigint NOT NULL,
+    recorded_first timestamp with time zone,
+    recorded_last timestamp with time zone,
+    cut_at timestamp with time zone NOT NULL,
+    CONSTRAINT journal_sections_count CHECK ((transactions >= 0)),
+    CONSTRAINT journal_sections_forward CHECK ((up_to_id >= from_id)),
+    CONSTRAINT journal_sections_from_not_negative CHECK ((from_id >= 0)),
+    CONSTRAINT journal_sections_recorded CHECK (((transactions > 0) = ((recorded_first IS NOT NULL) AND (recorded_last IS NOT NULL))))
+);
+
+-- Name: TABLE journal_sections; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON TABLE public.journal_sections IS 'The journal cut at the end of each business day: transaction ids above from_id, up to and with up_to_id. No id in a section is ever filled later.';
+
+-- Name: COLUMN journal_sections.day; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.journal_sections.day IS 'The business day that had ended; the section also holds what was recorded between its end and the cut.';
+
+-- Name: COLUMN journal_sections.recorded_first; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.journal_sections.recorded_first IS 'The earliest recorded_at in the section, and below the latest: they tell what a balance as known at an instant must read.';
 
 -- Name: journal_transactions; Type: TABLE; Schema: public; Owner: -
 
@@ -761,15 +870,40 @@ ALTER TABLE ONLY public.deliveries
 ALTER TABLE ONLY public.events
     ADD CONSTRAINT events_pkey PRIMARY KEY (event_id);
 
+-- Name: journal_balances journal_balances_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.journal_balances
+    ADD CONSTRAINT journal_balances_pkey PRIMARY KEY (day, occurred_on, account, currency);
+
 -- Name: journal_entries journal_entries_pkey; Type: CONSTRAINT; Schema: public; Owner: -
 
 ALTER TABLE ONLY public.journal_entries
     ADD CONSTRAINT journal_entries_pkey PRIMARY KEY (transaction_id, line);
 
+-- Name: journal_heads journal_heads_one_per_day; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.journal_heads
+    ADD CONSTRAINT journal_heads_one_per_day UNIQUE (day);
+
+-- Name: journal_heads journal_heads_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.journal_heads
+    ADD CONSTRAINT journal_heads_pkey PRIMARY KEY (sequence);
+
+-- Name: journal_marks journal_marks_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.journal_marks
+    ADD CONSTRAINT journal_marks_pkey PRIMARY KEY (sequence, part);
+
 -- Name: journal_transactions journal_one_per_fact; Type: CONSTRAINT; Schema: public; Owner: -
 
 ALTER TABLE ONLY public.journal_transactions
     ADD CONSTRAINT journal_one_per_fact UNIQUE (kind, reference);
+
+-- Name: journal_sections journal_sections_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.journal_sections
+    ADD CONSTRAINT journal_sections_pkey PRIMARY KEY (day);
 
 -- Name: journal_transactions journal_transactions_pkey; Type: CONSTRAINT; Schema: public; Owner: -
 
@@ -883,6 +1017,10 @@ CREATE INDEX events_of_order ON public.events USING btree (order_id);
 
 CREATE INDEX events_pending ON public.events USING btree (created_at) WHERE ((dead_at IS NULL) AND (delivered_at IS NULL));
 
+-- Name: journal_by_occurrence; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX journal_by_occurrence ON public.journal_transactions USING btree (occurred_at);
+
 -- Name: journal_of_customer; Type: INDEX; Schema: public; Owner: -
 
 CREATE INDEX journal_of_customer ON public.journal_transactions USING btree (customer_id) WHERE (customer_id IS NOT NULL);
@@ -979,6 +1117,14 @@ CREATE INDEX work_open_by_request ON public.work USING btree (request_id) WHERE 
 
 CREATE INDEX work_open_by_transaction ON public.work USING btree (transaction_key) WHERE ((closed_at IS NULL) AND (transaction_key IS NOT NULL));
 
+-- Name: journal_balances journal_balances_append_only; Type: TRIGGER; Schema: public; Owner: -
+
+CREATE TRIGGER journal_balances_append_only BEFORE DELETE OR UPDATE ON public.journal_balances FOR EACH ROW EXECUTE FUNCTION public.journal_is_append_only();
+
+-- Name: journal_balances journal_balances_no_truncate; Type: TRIGGER; Schema: public; Owner: -
+
+CREATE TRIGGER journal_balances_no_truncate BEFORE TRUNCATE ON public.journal_balances FOR EACH STATEMENT EXECUTE FUNCTION public.journal_is_append_only();
+
 -- Name: journal_entries journal_entries_append_only; Type: TRIGGER; Schema: public; Owner: -
 
 CREATE TRIGGER journal_entries_append_only BEFORE DELETE OR UPDATE ON public.journal_entries FOR EACH ROW EXECUTE FUNCTION public.journal_is_append_only();
@@ -994,6 +1140,30 @@ CREATE TRIGGER journal_entries_join_their_own BEFORE INSERT ON public.journal_en
 -- Name: journal_entries journal_entries_no_truncate; Type: TRIGGER; Schema: public; Owner: -
 
 CREATE TRIGGER journal_entries_no_truncate BEFORE TRUNCATE ON public.journal_entries FOR EACH STATEMENT EXECUTE FUNCTION public.journal_is_append_only();
+
+-- Name: journal_heads journal_heads_append_only; Type: TRIGGER; Schema: public; Owner: -
+
+CREATE TRIGGER journal_heads_append_only BEFORE DELETE OR UPDATE ON public.journal_heads FOR EACH ROW EXECUTE FUNCTION public.journal_is_append_only();
+
+-- Name: journal_heads journal_heads_no_truncate; Type: TRIGGER; Schema: public; Owner: -
+
+CREATE TRIGGER journal_heads_no_truncate BEFORE TRUNCATE ON public.journal_heads FOR EACH STATEMENT EXECUTE FUNCTION public.journal_is_append_only();
+
+-- Name: journal_marks journal_marks_append_only; Type: TRIGGER; Schema: public; Owner: -
+
+CREATE TRIGGER journal_marks_append_only BEFORE DELETE OR UPDATE ON public.journal_marks FOR EACH ROW EXECUTE FUNCTION public.journal_is_append_only();
+
+-- Name: journal_marks journal_marks_no_truncate; Type: TRIGGER; Schema: public; Owner: -
+
+CREATE TRIGGER journal_marks_no_truncate BEFORE TRUNCATE ON public.journal_marks FOR EACH STATEMENT EXECUTE FUNCTION public.journal_is_append_only();
+
+-- Name: journal_sections journal_sections_append_only; Type: TRIGGER; Schema: public; Owner: -
+
+CREATE TRIGGER journal_sections_append_only BEFORE DELETE OR UPDATE ON public.journal_sections FOR EACH ROW EXECUTE FUNCTION public.journal_is_append_only();
+
+-- Name: journal_sections journal_sections_no_truncate; Type: TRIGGER; Schema: public; Owner: -
+
+CREATE TRIGGER journal_sections_no_truncate BEFORE TRUNCATE ON public.journal_sections FOR EACH STATEMENT EXECUTE FUNCTION public.journal_is_append_only();
 
 -- Name: journal_transactions journal_transactions_append_only; Type: TRIGGER; Schema: public; Owner: -
 
@@ -1027,10 +1197,25 @@ ALTER TABLE ONLY public.cancels
 ALTER TABLE ONLY public.captures
     ADD CONSTRAINT captures_payment_key_fkey FOREIGN KEY (payment_key) REFERENCES public.payments(payment_key);
 
+-- Name: journal_balances journal_balances_day_fkey; Type: FK CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.journal_balances
+    ADD CONSTRAINT journal_balances_day_fkey FOREIGN KEY (day) REFERENCES public.journal_sections(day);
+
 -- Name: journal_entries journal_entries_transaction_id_fkey; Type: FK CONSTRAINT; Schema: public; Owner: -
 
 ALTER TABLE ONLY public.journal_entries
     ADD CONSTRAINT journal_entries_transaction_id_fkey FOREIGN KEY (transaction_id) REFERENCES public.journal_transactions(transaction_id);
+
+-- Name: journal_heads journal_heads_day_fkey; Type: FK CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.journal_heads
+    ADD CONSTRAINT journal_heads_day_fkey FOREIGN KEY (day) REFERENCES public.journal_sections(day);
+
+-- Name: journal_marks journal_marks_sequence_fkey; Type: FK CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.journal_marks
+    ADD CONSTRAINT journal_marks_sequence_fkey FOREIGN KEY (sequence) REFERENCES public.journal_heads(sequence) DEFERRABLE INITIALLY DEFERRED;
 
 -- Name: payments payments_order_id_fkey; Type: FK CONSTRAINT; Schema: public; Owner: -
 
