@@ -56,7 +56,7 @@ type Auditor struct{ cfg Config }
 // verdict.
 func (a *Auditor) Run(ctx context.Context, scope Scope) (Statement, error) {
 	began := a.cfg.now()
-	s, err := a.compare(ctx, scope, began)
+	s, err := a.compare(ctx, scope, began, nil)
 	if err != nil {
 		s = Statement{Verdict: VerdictError, StartedAt: began, AsOf: began, Reasons: []string{err.Error()}}
 	}
@@ -72,8 +72,9 @@ func (a *Auditor) Run(ctx context.Context, scope Scope) (Statement, error) {
 	return s, nil
 }
 
-// compare reads everything in one snapshot that cannot write.
-func (a *Auditor) compare(ctx context.Context, scope Scope, now time.Time) (Statement, error) {
+// compare reads everything in one snapshot that cannot write. Each transaction that it looked at is handed to see, unless
+// that is nil, in the order in which they happened where the scope is a day.
+func (a *Auditor) compare(ctx context.Context, scope Scope, now time.Time, see func(seen) error) (Statement, error) {
 	var s Statement
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err := postgres.InTxWith(ctx, a.cfg.DB, options, func(tx pgx.Tx) error {
@@ -85,10 +86,13 @@ func (a *Auditor) compare(ctx context.Context, scope Scope, now time.Time) (Stat
 			return err
 		}
 		t := newTally(w.bounds)
-		if err := a.facts(ctx, tx, w, t); err != nil {
+		if scope.Name == ScopeDay {
+			t.agreedMax = storedEntries
+		}
+		if err := a.facts(ctx, tx, w, func(f fact) error { return tell(see, f.seen(t.add(f))) }); err != nil {
 			return err
 		}
-		captures, err := a.captures(ctx, tx, w, t)
+		captures, err := a.captures(ctx, tx, w, t, see)
 		if err != nil {
 			return err
 		}

@@ -19,7 +19,7 @@ func Examine(ctx context.Context, cfg Config, scope Scope) (Statement, error) {
 	}
 	a := Auditor{cfg: cfg}
 	began := cfg.now()
-	s, err := a.compare(ctx, scope, began)
+	s, err := a.compare(ctx, scope, began, nil)
 	if err != nil {
 		return Statement{}, fmt.Errorf("examine %s %s: %w", scope.Name, scope.Day, err)
 	}

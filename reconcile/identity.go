@@ -65,8 +65,9 @@ type fact struct {
 	G              side // the gateway's list
 	B              side // our books
 	W              owing
-	Missing        bool // the list had it and no longer has it
-	VoidAlias      bool // B is a further name of a void that the list has under another key
+	Missing        bool           // the list had it and no longer has it
+	VoidAlias      bool           // B is a further name of a void that the list has under another key
+	Channel        ledger.Channel // how B came into our books
 	Accepted       []acceptance
 }
 

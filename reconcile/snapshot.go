@@ -16,6 +16,7 @@ type window struct {
 	bounds
 	from, to time.Time
 	allWork  bool // open work counts wherever its cancel lies
+	ordered  bool // in the order in which it happened
 	reasons  []string
 	looked   Looked
 }
@@ -39,7 +40,7 @@ func (a *Auditor) window(ctx context.Context, tx pgx.Tx, scope Scope, now time.T
 		if start.After(w.from) {
 			w.from = start
 		}
-		w.to, w.allWork = scope.Day.End(), false
+		w.to, w.allWork, w.ordered = scope.Day.End(), false, true
 	case ScopeAll:
 	default:
 		return w, errors.New("an audit needs a scope")
@@ -139,6 +140,7 @@ type factRow struct {
 	BCurrency      *ledger.Currency `db:"b_currency"`
 	BAmount        *int64           `db:"b_amount"`
 	BAt            *time.Time       `db:"b_at"`
+	BChannel       *ledger.Channel  `db:"b_channel"`
 	WKind          *ledger.WorkKind `db:"w_kind"`
 	WOpenedAt      *time.Time       `db:"w_opened_at"`
 	WDeadline      *time.Time       `db:"w_deadline"`
@@ -151,13 +153,21 @@ type factRow struct {
 	Accepted       []acceptance     `db:"accepted"`
 }
 
-// facts reads the three sets by transaction key and tallies them. A cancel that moved no money counts as nothing on
+// factOrder is the order in which a day happened: one and the same however often and from whichever copy it is read.
+const factOrder = `
+		ORDER BY COALESCE(g.at, c.canceled_at, w.opened_at), k.transaction_key COLLATE "C"`
+
+// facts reads the three sets by transaction key and hands each fact to visit. A cancel that moved no money counts as nothing on
 // both sides, whatever amount the list writes beside it. Where several payments claim one key, the work of the payment
 // that has it counts.
 //
 // LIMIT and OFFSET keep the planner from joining with a whole table: each key is looked up, so that an audit costs what
 // it compares.
-func (a *Auditor) facts(ctx context.Context, tx pgx.Tx, w window, t *tally) error {
+func (a *Auditor) facts(ctx context.Context, tx pgx.Tx, w window, visit func(fact) error) error {
+	order := ""
+	if w.ordered {
+		order = factOrder
+	}
 	//nolint:rowserrcheck // ForEachRow closes the rows and checks their error
 	rows, err := tx.Query(ctx, `
 		WITH keys AS (
@@ -171,7 +181,7 @@ func (a *Auditor) facts(ctx context.Context, tx pgx.Tx, w window, t *tally) erro
 		SELECT k.transaction_key, COALESCE(g.payment_key, c.payment_key, w.payment_key) AS payment_key,
 			COALESCE(g.order_id, c.order_id, w.order_id, '') AS order_id,
 			g.currency AS g_currency, g.at AS g_at, CASE WHEN v.void THEN 0 ELSE g.amount END AS g_amount,
-			c.currency AS b_currency, c.amount AS b_amount, c.canceled_at AS b_at,
+			c.currency AS b_currency, c.amount AS b_amount, c.canceled_at AS b_at, c.channel AS b_channel,
 			w.kind AS w_kind, w.opened_at AS w_opened_at, w.deadline AS w_deadline, w.notice_attempt AS w_attempt,
 			w.notice_next_at AS w_next_at, w.currency AS w_currency, w.amount AS w_amount,
 			g.missing_since IS NOT NULL AS missing,
@@ -193,7 +203,7 @@ func (a *Auditor) facts(ctx context.Context, tx pgx.Tx, w window, t *tally) erro
 			WHERE p.payment_key = g.payment_key
 			LIMIT 1) v ON true
 		LEFT JOIN LATERAL (
-			SELECT x.payment_key, x.order_id, x.currency, x.amount, x.canceled_at
+			SELECT x.payment_key, x.order_id, x.currency, x.amount, x.canceled_at, x.channel
 			FROM cancels x
 			WHERE x.transaction_key = k.transaction_key
 			LIMIT 1) c ON true
@@ -207,19 +217,18 @@ func (a *Auditor) facts(ctx context.Context, tx pgx.Tx, w window, t *tally) erro
 		WHERE (g.payment_key IS NULL OR (g.at >= @from AND g.at < @to) OR (@all_work AND w.kind IS NOT NULL))
 			AND NOT (g.payment_key IS NULL AND EXISTS (SELECT 1 FROM mirror x
 				WHERE x.transaction_key = k.transaction_key AND (x.is_foreign OR x.at < @opening OR x.kind = 'unrecognized') OFFSET 0))
-			AND (g.payment_key IS NOT NULL OR c.payment_key IS NOT NULL OR w.kind IS NOT NULL)`,
+			AND (g.payment_key IS NOT NULL OR c.payment_key IS NOT NULL OR w.kind IS NOT NULL)`+order,
 		pgx.StrictNamedArgs{"from": w.from, "to": w.to, "opening": a.cfg.OpeningAt, "all_work": w.allWork, "vanished": detailVanished})
 	if err != nil {
 		return fmt.Errorf("read the cancels of both books: %w", err)
 	}
 	var r factRow
 	_, err = pgx.ForEachRow(rows, []any{
-		&r.TransactionKey, &r.PaymentKey, &r.OrderID, &r.GCurrency, &r.GAt, &r.GAmount, &r.BCurrency, &r.BAmount, &r.BAt,
+		&r.TransactionKey, &r.PaymentKey, &r.OrderID, &r.GCurrency, &r.GAt, &r.GAmount, &r.BCurrency, &r.BAmount, &r.BAt, &r.BChannel,
 		&r.WKind, &r.WOpenedAt, &r.WDeadline, &r.WAttempt, &r.WNextAt, &r.WCurrency, &r.WAmount,
 		&r.Missing, &r.VoidAlias, &r.Accepted,
 	}, func() error {
-		t.add(r.fact())
-		return nil
+		return visit(r.fact())
 	})
 	if err != nil {
 		return fmt.Errorf("read the cancels of both books: %w", err)
@@ -228,11 +237,15 @@ func (a *Auditor) facts(ctx context.Context, tx pgx.Tx, w window, t *tally) erro
 }
 
 func (r factRow) fact() fact {
-	return fact{
+	f := fact{
 		TransactionKey: r.TransactionKey, PaymentKey: r.PaymentKey, OrderID: r.OrderID,
 		G: sideOf(r.GCurrency, r.GAmount, r.GAt), B: sideOf(r.BCurrency, r.BAmount, r.BAt), W: r.owing(),
 		Missing: r.Missing, VoidAlias: r.VoidAlias, Accepted: r.Accepted,
 	}
+	if r.BChannel != nil {
+		f.Channel = *r.BChannel
+	}
+	return f
 }
 
 func sideOf(currency *ledger.Currency, amount *int64, at *time.Time) side {

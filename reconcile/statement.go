@@ -134,7 +134,7 @@ func (s Statement) bounded(n int) Statement {
 	s.Lines = slices.Clone(s.Lines)
 	for i, l := range s.Lines {
 		if len(l.Entries) > n {
-			s.Lines[i].More = len(l.Entries) - n
+			s.Lines[i].More += len(l.Entries) - n
 			s.Lines[i].Entries = l.Entries[:n]
 		}
 	}
@@ -143,13 +143,14 @@ func (s Statement) bounded(n int) Statement {
 
 // tally collects facts into a statement.
 type tally struct {
-	bounds   bounds
-	sums     map[ledger.Currency]*Sum
-	lines    map[lineKey]*Line
-	orders   map[string]*orderState
-	findings []ledger.Finding
-	cancels  int
-	work     int
+	bounds    bounds
+	sums      map[ledger.Currency]*Sum
+	lines     map[lineKey]*Line
+	orders    map[string]*orderState
+	findings  []ledger.Finding
+	cancels   int
+	work      int
+	agreedMax int // of what agrees, this many are listed on its line
 }
 
 type lineKey struct {
@@ -168,8 +169,8 @@ func newTally(b bounds) *tally {
 	}
 }
 
-// add puts one fact on its lines.
-func (t *tally) add(f fact) {
+// add puts one fact on its lines and says what it came to.
+func (t *tally) add(f fact) judged {
 	j := judge(f, t.bounds)
 	if f.B.Present {
 		t.cancels++
@@ -188,6 +189,7 @@ func (t *tally) add(f fact) {
 	if j.finding != nil {
 		t.findings = append(t.findings, *j.finding)
 	}
+	return j
 }
 
 func (t *tally) sum(c ledger.Currency) *Sum {
@@ -218,8 +220,11 @@ func (t *tally) put(f fact, j judged, p part) {
 			sum.Unexplained = sum.Unexplained.plus(figure)
 		}
 	}
-	if p.line == LineApplied {
-		return // what agrees is counted, not listed
+	if p.line == LineApplied && len(line.Entries) >= t.agreedMax {
+		if t.agreedMax > 0 {
+			line.More++
+		}
+		return
 	}
 	entry := Entry{
 		OrderID: f.OrderID, PaymentKey: f.PaymentKey, TransactionKey: f.TransactionKey, Amount: p.amount.Minor,
