@@ -41,13 +41,12 @@ func (e *effects) queueCredits(b *pgx.Batch, now time.Time) {
 			ON CONFLICT (customer_id) DO UPDATE
 			SET granted = a.granted + excluded.granted, revoked = a.revoked + excluded.revoked, updated_at = excluded.updated_at
 			RETURNING a.granted - a.revoked - a.spent AS balance)
-		INSERT INTO mismatches AS m (kind, fingerprint, payment_key, order_id, currency, amount, detail, books, opened_at, last_seen_at)
+		INSERT INTO mismatches AS m (kind, fingerprint, payment_key, order_id, currency, amount, detail, books, opened_at, last_seen_at,
+			changed_at)
 		SELECT @kind, @fingerprint, @payment_key, @order_id, @currency, @at_risk, @detail,
-			jsonb_build_object('customer_id', @customer_id::text, 'balance', moved.balance), @now, @now
+			jsonb_build_object('customer_id', @customer_id::text, 'balance', moved.balance), @now, @now, @now
 		FROM moved
-		WHERE moved.balance < 0 AND @revoked::bigint > 0
-		ON CONFLICT (fingerprint) WHERE status <> 'resolved'
-		DO UPDATE SET last_seen_at = excluded.last_seen_at, times_seen = m.times_seen + 1, books = excluded.books`,
+		WHERE moved.balance < 0 AND @revoked::bigint > 0`+seenAgain,
 		pgx.StrictNamedArgs{
 			"customer_id": e.order.CustomerID, "granted": e.granted, "revoked": e.revoked, "now": now,
 			"kind": spent.Kind, "fingerprint": spent.Fingerprint(), "payment_key": spent.PaymentKey, "order_id": spent.OrderID,

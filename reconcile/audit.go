@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,9 +45,6 @@ const recentDays = 5
 
 // storedEntries bounds what one line of a stored statement lists; its figures are always whole.
 const storedEntries = 200
-
-// findingsMax bounds how many mismatches one audit opens. The statement counts them all.
-const findingsMax = 1000
 
 // Auditor compares the gateway's books with ours.
 type Auditor struct{ cfg Config }
@@ -120,12 +118,17 @@ func (a *Auditor) keep(ctx context.Context, s Statement) error {
 				"scope": string(s.Scope), "day": string(s.Day), "started_at": s.StartedAt, "now": now, "as_of": s.AsOf,
 				"verdict": string(s.Verdict), "statement": stored,
 			})
-		for _, f := range s.findings[:min(len(s.findings), findingsMax)] {
-			ledger.QueueMismatch(b, f, now)
-		}
 		if err := tx.SendBatch(ctx, b).Close(); err != nil {
 			return fmt.Errorf("keep the statement: %w", err)
 		}
+		if _, err := ledger.OpenMismatches(ctx, tx, s.run(), s.findings, now); err != nil {
+			return err
+		}
 		return resolveAgreed(ctx, tx, now)
 	})
+}
+
+// run names the audit to those who look at what it found.
+func (s Statement) run() string {
+	return fmt.Sprintf("audit %s %s", cmp.Or(string(s.Day), string(s.Scope)), s.StartedAt.UTC().Format(time.RFC3339Nano))
 }

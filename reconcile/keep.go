@@ -20,35 +20,43 @@ func (m *Mirror) keep(ctx context.Context, run int64, page pgclient.Page) (fresh
 		return 0, nil
 	}
 	err = m.inTx(ctx, func(tx pgx.Tx) error {
-		b := &pgx.Batch{}
-		now := m.cfg.now()
-		for _, f := range twice {
-			ledger.QueueMismatch(b, f, now)
-		}
+		b, now := &gathered{}, m.cfg.now()
+		b.findings = append(b.findings, twice...)
 		for _, q := range page.Quarantined {
-			m.quarantine(b, q, now)
+			m.quarantine(b, q)
 		}
 		if len(rows) > 0 {
 			known, err := m.upsert(ctx, tx, run, rows, now)
 			if err != nil {
 				return err
 			}
-			fresh = compareAgain(b, rows, known, now)
-			m.unheardOf(b, rows, known, now)
+			fresh = compareAgain(b, rows, known)
+			m.unheardOf(b, rows, known)
 			if err := m.lacking(ctx, tx, b, rows, now); err != nil {
 				return err
 			}
 		}
-		if b.Len() == 0 {
-			return nil
+		if b.Len() > 0 {
+			if err := tx.SendBatch(ctx, &b.Batch).Close(); err != nil {
+				return fmt.Errorf("keep a page of the list: %w", err)
+			}
 		}
-		if err := tx.SendBatch(ctx, b).Close(); err != nil {
-			return fmt.Errorf("keep a page of the list: %w", err)
-		}
-		return nil
+		_, err := ledger.OpenMismatches(ctx, tx, listRun(run), b.findings, now)
+		return err
 	})
 	return fresh, err
 }
+
+// gathered is what one page of the list comes to, to be written at once.
+type gathered struct {
+	pgx.Batch
+	findings []ledger.Finding
+}
+
+func (g *gathered) found(f ledger.Finding) { g.findings = append(g.findings, f) }
+
+// listRun names a read of the list to those who look at what it found.
+func listRun(run int64) string { return fmt.Sprintf("list %d", run) }
 
 // distinct drops repeated rows of one page; two rows of one key that differ are a finding.
 func distinct(rows []pgclient.Transaction) (kept []pgclient.Transaction, twice []ledger.Finding) {
@@ -136,7 +144,7 @@ func (m *Mirror) columns(rows []pgclient.Transaction) columns {
 
 // compareAgain compares the money of rows seen before with their first reading, and counts the new ones. The word alone
 // decides the kind, so a kind that was corrected since does not look like a change.
-func compareAgain(b *pgx.Batch, rows []pgclient.Transaction, known map[string]mirrored, now time.Time) (fresh int) {
+func compareAgain(b *gathered, rows []pgclient.Transaction, known map[string]mirrored) (fresh int) {
 	for _, r := range rows {
 		k := known[r.TransactionKey]
 		if k.Fresh {
@@ -150,23 +158,23 @@ func compareAgain(b *pgx.Batch, rows []pgclient.Transaction, known map[string]mi
 		if first == r.Amount && sameKind && k.PaymentKey == r.PaymentKey {
 			continue
 		}
-		ledger.QueueMismatch(b, changed(k.PaymentKey, k.OrderID, r, fmt.Sprintf("first read as %s of %s for payment %s, now %s of %s for payment %s",
-			k.Kind, first, k.PaymentKey, r.Kind, r.Amount, r.PaymentKey)), now)
+		b.found(changed(k.PaymentKey, k.OrderID, r, fmt.Sprintf("first read as %s of %s for payment %s, now %s of %s for payment %s",
+			k.Kind, first, k.PaymentKey, r.Kind, r.Amount, r.PaymentKey)))
 	}
 	return fresh
 }
 
 // unheardOf reports new rows whose word nobody here knows: they are in none of the sets, so a person has to look.
-func (m *Mirror) unheardOf(b *pgx.Batch, rows []pgclient.Transaction, known map[string]mirrored, now time.Time) {
+func (m *Mirror) unheardOf(b *gathered, rows []pgclient.Transaction, known map[string]mirrored) {
 	for _, r := range rows {
 		if r.Kind != pgclient.TransactionUnrecognized || !known[r.TransactionKey].Fresh || m.cfg.foreign(r.OrderID) || r.At.Before(m.cfg.OpeningAt) {
 			continue
 		}
-		ledger.QueueMismatch(b, ledger.Finding{
+		b.found(ledger.Finding{
 			Kind: ledger.KindUnrecognized, PaymentKey: r.PaymentKey, OrderID: r.OrderID, TransactionKey: r.TransactionKey,
 			AtRisk: r.Amount, Detail: "the gateway's list has a status that is not known: " + r.Word,
 			Gateway: map[string]any{"word": r.Word, "amount": r.Amount.Decimal(), "at": r.At.UTC()},
-		}, now)
+		})
 	}
 }
 
@@ -179,15 +187,15 @@ func changed(paymentKey, orderID string, r pgclient.Transaction, detail string) 
 }
 
 // quarantine keeps a row that cannot be held exactly as a mismatch, with the amount as it was written.
-func (m *Mirror) quarantine(b *pgx.Batch, q pgclient.QuarantinedRow, now time.Time) {
+func (m *Mirror) quarantine(b *gathered, q pgclient.QuarantinedRow) {
 	if m.cfg.foreign(q.OrderID) || (!q.At.IsZero() && q.At.Before(m.cfg.OpeningAt)) {
 		return
 	}
-	ledger.QueueMismatch(b, ledger.Finding{
+	b.found(ledger.Finding{
 		Kind: ledger.KindQuarantined, PaymentKey: q.PaymentKey, OrderID: q.OrderID, TransactionKey: q.TransactionKey,
 		Detail: "a row of the gateway's list cannot be held exactly: " + q.Problem,
 		Gateway: map[string]any{
 			"word": q.Word, "amount": q.Amount, "currency": q.Currency, "at": q.At.UTC(), "raw": q.Raw,
 		},
-	}, now)
+	})
 }

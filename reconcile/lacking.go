@@ -23,7 +23,7 @@ type lack struct {
 
 // lacking opens work for the money of a page that our books lack, and teaches captures their keys. What happened
 // before the books were opened, and what belongs to other systems, is left alone.
-func (m *Mirror) lacking(ctx context.Context, tx pgx.Tx, b *pgx.Batch, rows []pgclient.Transaction, now time.Time) error {
+func (m *Mirror) lacking(ctx context.Context, tx pgx.Tx, b *gathered, rows []pgclient.Transaction, now time.Time) error {
 	ours := map[string]pgclient.Transaction{}
 	var keys, payments, orders []string
 	for _, r := range rows {
@@ -66,24 +66,24 @@ func (m *Mirror) lacking(ctx context.Context, tx pgx.Tx, b *pgx.Batch, rows []pg
 }
 
 // owe turns one lacking transaction into work. Work already being asked keeps its own pace.
-func (m *Mirror) owe(b *pgx.Batch, l lack, now time.Time) {
+func (m *Mirror) owe(b *gathered, l lack, now time.Time) {
 	switch {
 	case l.row.Kind == pgclient.TransactionCancel && !l.Asked:
-		ledger.QueueWork(b, m.listedCancel(l.row, now), now)
+		ledger.QueueWork(&b.Batch, m.listedCancel(l.row, now), now)
 	case l.row.Kind == pgclient.TransactionCancel:
 	case l.Keyless:
-		ledger.QueueLearnCapture(b, l.row.PaymentKey, l.row.TransactionKey, l.row.Amount)
+		ledger.QueueLearnCapture(&b.Batch, l.row.PaymentKey, l.row.TransactionKey, l.row.Amount)
 	case (l.Held || l.Ordered) && !l.Asked:
-		ledger.QueueWork(b, ledger.Work{
+		ledger.QueueWork(&b.Batch, ledger.Work{
 			Kind: ledger.WorkConfirmUnknown, PaymentKey: l.row.PaymentKey, OrderID: l.row.OrderID, AtRisk: l.row.Amount,
 			DueAt: now, Deadline: now.Add(day),
 		}, now)
 	case !l.Held && !l.Ordered:
-		ledger.QueueMismatch(b, ledger.Finding{
+		b.found(ledger.Finding{
 			Kind: ledger.KindPaymentWithoutOrder, PaymentKey: l.row.PaymentKey, OrderID: l.row.OrderID, AtRisk: l.row.Amount,
 			Detail:  "the gateway lists money for an order that is not in our books",
 			Gateway: map[string]any{"transaction_key": l.TransactionKey, "word": l.row.Word, "at": l.row.At.UTC()},
-		}, now)
+		})
 	}
 }
 

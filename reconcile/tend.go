@@ -119,11 +119,15 @@ func (s *Sweeper) report(ctx context.Context, kind ledger.Kind, detail, sql stri
 	if len(found) == 0 {
 		return nil
 	}
-	b := &pgx.Batch{}
+	findings := make([]ledger.Finding, 0, len(found))
 	for _, o := range found {
-		ledger.QueueMismatch(b, o.finding(kind, detail), s.cfg.now())
+		findings = append(findings, o.finding(kind, detail))
 	}
-	return postgres.InTx(ctx, s.cfg.DB, func(tx pgx.Tx) error { return tx.SendBatch(ctx, b).Close() })
+	now := s.cfg.now()
+	return postgres.InTx(ctx, s.cfg.DB, func(tx pgx.Tx) error {
+		_, err := ledger.OpenMismatches(ctx, tx, fmt.Sprintf("sweep for %s %s", kind, now.UTC().Format(time.RFC3339Nano)), findings, now)
+		return err
+	})
 }
 
 // resolve closes mismatches whose two sides agree by now.
@@ -166,9 +170,11 @@ func resolveAgreed(ctx context.Context, tx pgx.Tx, now time.Time) error {
 	} {
 		b.Queue(`
 			UPDATE mismatches m
-			SET status = 'resolved', resolved_at = @now, resolved_as = 'auto'
+			SET status = 'resolved', resolved_at = @now, resolved_as = 'auto', resolved_by = 'system', proposal = NULL,
+				revision = m.revision + 1, changed_at = @now, changed_by = 'system', remark = ''
 			WHERE m.status <> 'resolved' AND `+agreed, pgx.StrictNamedArgs{"now": now})
 	}
+	ledger.QueueEndIncidents(b, now)
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
 		return fmt.Errorf("resolve mismatches: %w", err)
 	}

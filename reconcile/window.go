@@ -159,16 +159,14 @@ func (m *Mirror) markMissing(ctx context.Context, r read) error {
 		if err != nil {
 			return fmt.Errorf("mark missing rows: %w", err)
 		}
-		b := &pgx.Batch{}
+		var findings []ledger.Finding
 		for _, v := range gone {
 			if !v.Foreign && (v.Kind == "cancel" || v.Kind == "capture") && !v.At.Before(m.cfg.OpeningAt) {
-				ledger.QueueMismatch(b, v.finding(), m.cfg.now())
+				findings = append(findings, v.finding())
 			}
 		}
-		if b.Len() == 0 {
-			return nil
-		}
-		return tx.SendBatch(ctx, b).Close()
+		_, err = ledger.OpenMismatches(ctx, tx, listRun(r.run), findings, m.cfg.now())
+		return err
 	})
 }
 

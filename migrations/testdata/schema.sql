@@ -53,6 +53,167 @@ BEGIN
     RETURN NULL;
 END $$;
 
+-- Name: mismatch_changed(); Type: FUNCTION; Schema: public; Owner: -
+
+CREATE FUNCTION public.mismatch_changed() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    did text;
+    before jsonb := mismatch_fields(OLD);
+    after  jsonb := mismatch_fields(NEW);
+    said text := CASE WHEN NEW.revision = OLD.revision THEN CASE WHEN NEW.note <> OLD.note THEN NEW.note ELSE '' END ELSE NEW.remark END;
+BEGIN
+    IF NEW.mismatch_id <> OLD.mismatch_id OR NEW.fingerprint <> OLD.fingerprint OR NEW.kind <> OLD.kind THEN
+        RAISE EXCEPTION 'what mismatch % is about cannot change', OLD.mismatch_id
+            USING ERRCODE = 'integrity_constraint_violation', CONSTRAINT = 'mismatches_identity_is_fixed';
+    END IF;
+    did := CASE
+        WHEN NEW.status <> OLD.status AND NEW.status = 'resolved' THEN 'resolved'
+        WHEN NEW.status <> OLD.status AND NEW.status = 'acknowledged' THEN 'acknowledged'
+        WHEN NEW.status <> OLD.status THEN 'reopened'
+        WHEN (NEW.currency, NEW.amount) IS DISTINCT FROM (OLD.currency, OLD.amount) THEN 'seen_changed'
+        WHEN NEW.proposal IS DISTINCT FROM OLD.proposal AND NEW.proposal IS NOT NULL THEN 'resolution_proposed'
+        WHEN NEW.proposal IS DISTINCT FROM OLD.proposal THEN 'resolution_withdrawn'
+        WHEN NEW.assignee IS DISTINCT FROM OLD.assignee THEN 'assigned'
+        WHEN NEW.incident_id IS DISTINCT FROM OLD.incident_id THEN 'joined_incident'
+        WHEN said <> '' THEN 'noted'
+        WHEN NEW.detail <> OLD.detail AND NEW.kind = 'history_changed' THEN 'seen_changed'
+        WHEN (after - 'detail' - 'opened_run') IS DISTINCT FROM (before - 'detail' - 'opened_run') THEN 'seen_changed'
+        END;
+    IF did IS NULL THEN -- only seen again
+        NEW.revision := OLD.revision;
+        NEW.changed_at := OLD.changed_at;
+        NEW.changed_by := OLD.changed_by;
+        NEW.remark := OLD.remark;
+        RETURN NEW;
+    END IF;
+    IF NEW.revision = OLD.revision THEN
+        NEW.changed_at := clock_timestamp();
+        NEW.changed_by := 'db:' || session_user;
+    END IF;
+    NEW.revision := OLD.revision + 1;
+    NEW.remark := said;
+    INSERT INTO mismatch_trail (mismatch_id, number, at, actor, action, changed, note, gateway, books)
+    SELECT NEW.mismatch_id, NEW.revision, NEW.changed_at, NEW.changed_by, did,
+        COALESCE((SELECT jsonb_object_agg(f.key, f.value) FROM jsonb_each(after) f WHERE f.value IS DISTINCT FROM before -> f.key), '{}'),
+        said,
+        CASE WHEN did IN ('resolved', 'resolution_proposed', 'reopened', 'seen_changed') THEN NEW.gateway END,
+        CASE WHEN did IN ('resolved', 'resolution_proposed', 'reopened', 'seen_changed') THEN NEW.books END;
+    RETURN NEW;
+END $$;
+
+-- Name: mismatches; Type: TABLE; Schema: public; Owner: -
+
+CREATE TABLE public.mismatches (
+    mismatch_id bigint NOT NULL,
+    kind text NOT NULL,
+    fingerprint text NOT NULL,
+    status text DEFAULT 'open'::text NOT NULL,
+    payment_key text,
+    order_id text,
+    transaction_key text,
+    currency text,
+    amount bigint,
+    detail text NOT NULL,
+    gateway jsonb,
+    books jsonb,
+    opened_at timestamp with time zone NOT NULL,
+    last_seen_at timestamp with time zone NOT NULL,
+    times_seen integer DEFAULT 1 NOT NULL,
+    resolved_at timestamp with time zone,
+    resolved_as text,
+    note text DEFAULT ''::text NOT NULL,
+    revision integer DEFAULT 1 NOT NULL,
+    changed_at timestamp with time zone,
+    changed_by text DEFAULT 'system'::text NOT NULL,
+    remark text DEFAULT ''::text NOT NULL,
+    assignee text,
+    proposal jsonb,
+    resolved_by text,
+    opened_run text DEFAULT ''::text NOT NULL,
+    incident_id bigint,
+    CONSTRAINT mismatches_acceptance_needs_note CHECK (((resolved_as IS DISTINCT FROM 'accepted'::text) OR (note <> ''::text))),
+    CONSTRAINT mismatches_change_has_actor CHECK ((changed_by <> ''::text)),
+    CONSTRAINT mismatches_kind_known CHECK ((kind = ANY (ARRAY['cancel_missing_here'::text, 'cancel_missing_there'::text, 'amount_differs'::text, 'currency_differs'::text, 'order_differs'::text, 'merchant_differs'::text, 'payment_without_order'::text, 'order_without_payment'::text, 'order_paid_twice'::text, 'paid_after_expiry'::text, 'stale_unknown'::text, 'credits_already_spent'::text, 'history_changed'::text, 'quarantined'::text, 'unrecognized_status'::text]))),
+    CONSTRAINT mismatches_proposal_is_whole CHECK (((proposal IS NULL) OR ((status <> 'resolved'::text) AND (proposal ? 'by'::text) AND (proposal ? 'at'::text) AND ((proposal ->> 'as'::text) = ANY (ARRAY['fixed'::text, 'accepted'::text]))))),
+    CONSTRAINT mismatches_resolution_is_whole CHECK (((status = 'resolved'::text) = ((resolved_at IS NOT NULL) AND (resolved_as IS NOT NULL)))),
+    CONSTRAINT mismatches_resolution_known CHECK ((resolved_as = ANY (ARRAY['auto'::text, 'fixed'::text, 'accepted'::text]))),
+    CONSTRAINT mismatches_status_known CHECK ((status = ANY (ARRAY['open'::text, 'acknowledged'::text, 'resolved'::text])))
+);
+
+-- Name: TABLE mismatches; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON TABLE public.mismatches IS 'What is wrong between the gateway''s books and ours, with the money at risk.';
+
+-- Name: COLUMN mismatches.fingerprint; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.mismatches.fingerprint IS 'The same contradiction found again is the same row: it is seen again, or opened again in place.';
+
+-- Name: COLUMN mismatches.amount; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.mismatches.amount IS 'Money at risk, minor units.';
+
+-- Name: COLUMN mismatches.note; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.mismatches.note IS 'What the person who resolved it said.';
+
+-- Name: COLUMN mismatches.revision; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.mismatches.revision IS 'Number of its last change, as in the trail.';
+
+-- Name: COLUMN mismatches.changed_by; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.mismatches.changed_by IS 'Who made the last change: system, os:<user> or api:<key>.';
+
+-- Name: COLUMN mismatches.remark; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.mismatches.remark IS 'What was said with the last change.';
+
+-- Name: COLUMN mismatches.proposal; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.mismatches.proposal IS 'How a first person wants it resolved, until a second one confirms or withdraws: as, by, at, note, and what it says of a cancel request of ours.';
+
+-- Name: COLUMN mismatches.opened_run; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.mismatches.opened_run IS 'The run that opened it, or opened it again, last; empty when one answer did.';
+
+-- Name: COLUMN mismatches.incident_id; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.mismatches.incident_id IS 'The storm that it came with.';
+
+-- Name: mismatch_fields(public.mismatches); Type: FUNCTION; Schema: public; Owner: -
+
+CREATE FUNCTION public.mismatch_fields(m public.mismatches) RETURNS jsonb
+    LANGUAGE sql IMMUTABLE
+    AS $$
+    SELECT jsonb_build_object('status', m.status, 'currency', m.currency, 'amount', m.amount, 'detail', m.detail,
+        'assignee', m.assignee, 'proposal', m.proposal, 'resolved_as', m.resolved_as, 'resolved_by', m.resolved_by,
+        'note', m.note, 'incident_id', m.incident_id, 'opened_run', m.opened_run)
+$$;
+
+-- Name: mismatch_opened(); Type: FUNCTION; Schema: public; Owner: -
+
+CREATE FUNCTION public.mismatch_opened() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    INSERT INTO mismatch_trail (mismatch_id, number, at, actor, action, changed, note, gateway, books)
+    VALUES (NEW.mismatch_id, NEW.revision, COALESCE(NEW.changed_at, NEW.opened_at), NEW.changed_by, 'opened',
+        mismatch_fields(NEW), NEW.remark, NEW.gateway, NEW.books);
+    RETURN NULL;
+END $$;
+
+-- Name: mismatch_trail_is_append_only(); Type: FUNCTION; Schema: public; Owner: -
+
+CREATE FUNCTION public.mismatch_trail_is_append_only() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    RAISE EXCEPTION 'the trail of mismatches is append-only: % on % refused', TG_OP, TG_TABLE_NAME
+        USING ERRCODE = 'integrity_constraint_violation', CONSTRAINT = 'mismatch_trail_append_only';
+END $$;
+
 -- Name: audit_runs; Type: TABLE; Schema: public; Owner: -
 
 CREATE TABLE public.audit_runs (
@@ -327,6 +488,53 @@ COMMENT ON COLUMN public.events.resent_at IS 'When somebody last asked for anoth
 
 COMMENT ON COLUMN public.events.dead_at IS 'Given up after days of attempts; stays listed until somebody sends it again.';
 
+-- Name: incidents; Type: TABLE; Schema: public; Owner: -
+
+CREATE TABLE public.incidents (
+    incident_id bigint NOT NULL,
+    run text NOT NULL,
+    opened_at timestamp with time zone NOT NULL,
+    found integer DEFAULT 0 NOT NULL,
+    unknown integer DEFAULT 0 NOT NULL,
+    at_risk jsonb DEFAULT '{}'::jsonb NOT NULL,
+    status text DEFAULT 'open'::text NOT NULL,
+    ended_at timestamp with time zone,
+    CONSTRAINT incidents_end_is_whole CHECK (((status = 'resolved'::text) = (ended_at IS NOT NULL))),
+    CONSTRAINT incidents_run_named CHECK ((run <> ''::text)),
+    CONSTRAINT incidents_status_known CHECK ((status = ANY (ARRAY['open'::text, 'resolved'::text])))
+);
+
+-- Name: TABLE incidents; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON TABLE public.incidents IS 'More new mismatches in one run than a person can look at one by one: one cause, one alarm.';
+
+-- Name: COLUMN incidents.run; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.incidents.run IS 'What found them, as in "audit recent 2026-11-30T12:00:00Z" or "list 41".';
+
+-- Name: COLUMN incidents.found; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.incidents.found IS 'How many mismatches the run opened.';
+
+-- Name: COLUMN incidents.unknown; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.incidents.unknown IS 'Of those, how many whose money at risk is not known.';
+
+-- Name: COLUMN incidents.at_risk; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.incidents.at_risk IS 'Money at risk when they were found, minor units by currency.';
+
+-- Name: incidents_incident_id_seq; Type: SEQUENCE; Schema: public; Owner: -
+
+ALTER TABLE public.incidents ALTER COLUMN incident_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.incidents_incident_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 -- Name: journal_balances; Type: TABLE; Schema: public; Owner: -
 
 CREATE TABLE public.journal_balances (
@@ -592,41 +800,45 @@ COMMENT ON COLUMN public.mirror.missing_since IS 'The list once had the row and,
 
 COMMENT ON COLUMN public.mirror.last_run IS 'The read of the list that showed the row last.';
 
--- Name: mismatches; Type: TABLE; Schema: public; Owner: -
+-- Name: mismatch_trail; Type: TABLE; Schema: public; Owner: -
 
-CREATE TABLE public.mismatches (
+CREATE TABLE public.mismatch_trail (
     mismatch_id bigint NOT NULL,
-    kind text NOT NULL,
-    fingerprint text NOT NULL,
-    status text DEFAULT 'open'::text NOT NULL,
-    payment_key text,
-    order_id text,
-    transaction_key text,
-    currency text,
-    amount bigint,
-    detail text NOT NULL,
+    number integer NOT NULL,
+    at timestamp with time zone NOT NULL,
+    actor text NOT NULL,
+    action text NOT NULL,
+    changed jsonb NOT NULL,
+    note text DEFAULT ''::text NOT NULL,
     gateway jsonb,
     books jsonb,
-    opened_at timestamp with time zone NOT NULL,
-    last_seen_at timestamp with time zone NOT NULL,
-    times_seen integer DEFAULT 1 NOT NULL,
-    resolved_at timestamp with time zone,
-    resolved_as text,
-    note text DEFAULT ''::text NOT NULL,
-    CONSTRAINT mismatches_acceptance_needs_note CHECK (((resolved_as IS DISTINCT FROM 'accepted'::text) OR (note <> ''::text))),
-    CONSTRAINT mismatches_kind_known CHECK ((kind = ANY (ARRAY['cancel_missing_here'::text, 'cancel_missing_there'::text, 'amount_differs'::text, 'currency_differs'::text, 'order_differs'::text, 'merchant_differs'::text, 'payment_without_order'::text, 'order_without_payment'::text, 'order_paid_twice'::text, 'paid_after_expiry'::text, 'stale_unknown'::text, 'credits_already_spent'::text, 'history_changed'::text, 'quarantined'::text, 'unrecognized_status'::text]))),
-    CONSTRAINT mismatches_resolution_is_whole CHECK (((status = 'resolved'::text) = ((resolved_at IS NOT NULL) AND (resolved_as IS NOT NULL)))),
-    CONSTRAINT mismatches_resolution_known CHECK ((resolved_as = ANY (ARRAY['auto'::text, 'fixed'::text, 'accepted'::text]))),
-    CONSTRAINT mismatches_status_known CHECK ((status = ANY (ARRAY['open'::text, 'acknowledged'::text, 'resolved'::text])))
+    CONSTRAINT mismatch_trail_action_known CHECK ((action = ANY (ARRAY['opened'::text, 'seen_changed'::text, 'acknowledged'::text, 'assigned'::text, 'resolution_proposed'::text, 'resolution_withdrawn'::text, 'resolved'::text, 'reopened'::text, 'noted'::text, 'joined_incident'::text]))),
+    CONSTRAINT mismatch_trail_has_actor CHECK ((actor <> ''::text))
 );
 
--- Name: TABLE mismatches; Type: COMMENT; Schema: public; Owner: -
+-- Name: TABLE mismatch_trail; Type: COMMENT; Schema: public; Owner: -
 
-COMMENT ON TABLE public.mismatches IS 'What is wrong between the gateway''s books and ours, with the money at risk.';
+COMMENT ON TABLE public.mismatch_trail IS 'Every change of every mismatch, written by the database itself; rows are never changed or deleted.';
 
--- Name: COLUMN mismatches.amount; Type: COMMENT; Schema: public; Owner: -
+-- Name: COLUMN mismatch_trail.number; Type: COMMENT; Schema: public; Owner: -
 
-COMMENT ON COLUMN public.mismatches.amount IS 'Money at risk, minor units.';
+COMMENT ON COLUMN public.mismatch_trail.number IS 'Counts the changes of one mismatch without a gap.';
+
+-- Name: COLUMN mismatch_trail.actor; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.mismatch_trail.actor IS 'system, os:<user> or api:<key>; db:<role> for a change made by hand in the database.';
+
+-- Name: COLUMN mismatch_trail.changed; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.mismatch_trail.changed IS 'The fields that changed, as they are afterwards: all of them together are the row.';
+
+-- Name: COLUMN mismatch_trail.gateway; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.mismatch_trail.gateway IS 'Evidence of the gateway''s side as it stood then; kept where somebody judged by it.';
+
+-- Name: COLUMN mismatch_trail.books; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.mismatch_trail.books IS 'Evidence of our side as it stood then.';
 
 -- Name: mismatches_mismatch_id_seq; Type: SEQUENCE; Schema: public; Owner: -
 
@@ -870,6 +1082,11 @@ ALTER TABLE ONLY public.deliveries
 ALTER TABLE ONLY public.events
     ADD CONSTRAINT events_pkey PRIMARY KEY (event_id);
 
+-- Name: incidents incidents_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.incidents
+    ADD CONSTRAINT incidents_pkey PRIMARY KEY (incident_id);
+
 -- Name: journal_balances journal_balances_pkey; Type: CONSTRAINT; Schema: public; Owner: -
 
 ALTER TABLE ONLY public.journal_balances
@@ -924,6 +1141,11 @@ ALTER TABLE ONLY public.list_runs
 
 ALTER TABLE ONLY public.mirror
     ADD CONSTRAINT mirror_pkey PRIMARY KEY (transaction_key);
+
+-- Name: mismatch_trail mismatch_trail_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.mismatch_trail
+    ADD CONSTRAINT mismatch_trail_pkey PRIMARY KEY (mismatch_id, number);
 
 -- Name: mismatches mismatches_pkey; Type: CONSTRAINT; Schema: public; Owner: -
 
@@ -1017,6 +1239,18 @@ CREATE INDEX events_of_order ON public.events USING btree (order_id);
 
 CREATE INDEX events_pending ON public.events USING btree (created_at) WHERE ((dead_at IS NULL) AND (delivered_at IS NULL));
 
+-- Name: incidents_by_time; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX incidents_by_time ON public.incidents USING btree (opened_at);
+
+-- Name: incidents_one_per_run; Type: INDEX; Schema: public; Owner: -
+
+CREATE UNIQUE INDEX incidents_one_per_run ON public.incidents USING btree (run);
+
+-- Name: incidents_open; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX incidents_open ON public.incidents USING btree (incident_id) WHERE (status = 'open'::text);
+
 -- Name: journal_by_occurrence; Type: INDEX; Schema: public; Owner: -
 
 CREATE INDEX journal_by_occurrence ON public.journal_transactions USING btree (occurred_at);
@@ -1065,17 +1299,41 @@ CREATE INDEX mirror_of_payment ON public.mirror USING btree (payment_key);
 
 CREATE INDEX mismatches_by_time ON public.mismatches USING btree (opened_at);
 
+-- Name: mismatches_not_resolved; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX mismatches_not_resolved ON public.mismatches USING btree (mismatch_id) WHERE (status <> 'resolved'::text);
+
+-- Name: mismatches_of_assignee; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX mismatches_of_assignee ON public.mismatches USING btree (assignee, mismatch_id) WHERE (assignee IS NOT NULL);
+
+-- Name: mismatches_of_incident; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX mismatches_of_incident ON public.mismatches USING btree (incident_id, mismatch_id) WHERE (incident_id IS NOT NULL);
+
+-- Name: mismatches_of_order; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX mismatches_of_order ON public.mismatches USING btree (order_id) WHERE (order_id IS NOT NULL);
+
 -- Name: mismatches_of_payment; Type: INDEX; Schema: public; Owner: -
 
 CREATE INDEX mismatches_of_payment ON public.mismatches USING btree (payment_key) WHERE (payment_key IS NOT NULL);
+
+-- Name: mismatches_of_run; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX mismatches_of_run ON public.mismatches USING btree (opened_run) WHERE ((status <> 'resolved'::text) AND (opened_run <> ''::text));
 
 -- Name: mismatches_of_transaction; Type: INDEX; Schema: public; Owner: -
 
 CREATE INDEX mismatches_of_transaction ON public.mismatches USING btree (transaction_key) WHERE (transaction_key IS NOT NULL);
 
--- Name: mismatches_one_open; Type: INDEX; Schema: public; Owner: -
+-- Name: mismatches_one_per_fingerprint; Type: INDEX; Schema: public; Owner: -
 
-CREATE UNIQUE INDEX mismatches_one_open ON public.mismatches USING btree (fingerprint) WHERE (status <> 'resolved'::text);
+CREATE UNIQUE INDEX mismatches_one_per_fingerprint ON public.mismatches USING btree (fingerprint);
+
+-- Name: mismatches_open_of_incident; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX mismatches_open_of_incident ON public.mismatches USING btree (incident_id) WHERE ((incident_id IS NOT NULL) AND (status <> 'resolved'::text));
 
 -- Name: orders_expiring; Type: INDEX; Schema: public; Owner: -
 
@@ -1177,6 +1435,22 @@ CREATE CONSTRAINT TRIGGER journal_transactions_balance AFTER INSERT ON public.jo
 
 CREATE TRIGGER journal_transactions_no_truncate BEFORE TRUNCATE ON public.journal_transactions FOR EACH STATEMENT EXECUTE FUNCTION public.journal_is_append_only();
 
+-- Name: mismatch_trail mismatch_trail_append_only; Type: TRIGGER; Schema: public; Owner: -
+
+CREATE TRIGGER mismatch_trail_append_only BEFORE DELETE OR UPDATE ON public.mismatch_trail FOR EACH ROW EXECUTE FUNCTION public.mismatch_trail_is_append_only();
+
+-- Name: mismatch_trail mismatch_trail_no_truncate; Type: TRIGGER; Schema: public; Owner: -
+
+CREATE TRIGGER mismatch_trail_no_truncate BEFORE TRUNCATE ON public.mismatch_trail FOR EACH STATEMENT EXECUTE FUNCTION public.mismatch_trail_is_append_only();
+
+-- Name: mismatches mismatches_changed; Type: TRIGGER; Schema: public; Owner: -
+
+CREATE TRIGGER mismatches_changed BEFORE UPDATE ON public.mismatches FOR EACH ROW EXECUTE FUNCTION public.mismatch_changed();
+
+-- Name: mismatches mismatches_opened; Type: TRIGGER; Schema: public; Owner: -
+
+CREATE TRIGGER mismatches_opened AFTER INSERT ON public.mismatches FOR EACH ROW EXECUTE FUNCTION public.mismatch_opened();
+
 -- Name: cancel_requests cancel_requests_payment_key_fkey; Type: FK CONSTRAINT; Schema: public; Owner: -
 
 ALTER TABLE ONLY public.cancel_requests
@@ -1216,6 +1490,16 @@ ALTER TABLE ONLY public.journal_heads
 
 ALTER TABLE ONLY public.journal_marks
     ADD CONSTRAINT journal_marks_sequence_fkey FOREIGN KEY (sequence) REFERENCES public.journal_heads(sequence) DEFERRABLE INITIALLY DEFERRED;
+
+-- Name: mismatch_trail mismatch_trail_mismatch_id_fkey; Type: FK CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.mismatch_trail
+    ADD CONSTRAINT mismatch_trail_mismatch_id_fkey FOREIGN KEY (mismatch_id) REFERENCES public.mismatches(mismatch_id);
+
+-- Name: mismatches mismatches_incident_id_fkey; Type: FK CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.mismatches
+    ADD CONSTRAINT mismatches_incident_id_fkey FOREIGN KEY (incident_id) REFERENCES public.incidents(incident_id);
 
 -- Name: payments payments_order_id_fkey; Type: FK CONSTRAINT; Schema: public; Owner: -
 
