@@ -57,3 +57,12 @@ func (a Actor) name() string {
 	}
 	return name
 }
+
+// ParseActor reads a person's actor as it is written: os:<user> or api:<key>.
+func ParseActor(text string) (Actor, error) {
+	from, name, _ := strings.Cut(text, ":")
+	if from != fromOperatingSystem && from != fromAPI {
+		return "", fmt.Errorf("%q is not os:<user> or api:<key>: %w", text, ErrActor)
+	}
+	return actor(from, name)
+}

@@ -1,0 +1,55 @@
+package ledger
+
+import "math"
+
+// SecondPerson says above which money at risk one person alone may not resolve a mismatch.
+//
+// Other money is weighed in won at rates that stay on the careful side of what it was ever worth, so that a second
+// person is asked for too early rather than too late: a dollar for 2,000 won, a yen for 10.
+type SecondPerson struct {
+	Above int64 // won
+}
+
+// DefaultSecondPersonAbove is a million won.
+const DefaultSecondPersonAbove = 1_000_000
+
+const (
+	wonPerCent = 20
+	wonPerYen  = 10
+)
+
+// Needed reports whether a second person must confirm. Money that nobody knows needs one, and so does money in a
+// currency that is not known here.
+func (s SecondPerson) Needed(atRisk ...Money) bool {
+	left := s.Above
+	for _, m := range atRisk {
+		won, ok := wonOf(m)
+		if !ok || won > left {
+			return true
+		}
+		left -= won
+	}
+	return false
+}
+
+// wonOf weighs money in won; not ok when it cannot be weighed.
+func wonOf(m Money) (int64, bool) {
+	rate := int64(0)
+	switch m.Currency {
+	case KRW:
+		rate = 1
+	case USD:
+		rate = wonPerCent
+	case JPY:
+		rate = wonPerYen
+	case Credits:
+	}
+	minor := m.Minor
+	if minor < 0 {
+		minor = -minor
+	}
+	if rate == 0 || minor < 0 || minor > math.MaxInt64/rate {
+		return 0, false
+	}
+	return minor * rate, true
+}
