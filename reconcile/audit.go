@@ -79,28 +79,35 @@ func (a *Auditor) compare(ctx context.Context, scope Scope, now time.Time, see f
 		if _, err := tx.Exec(ctx, `SELECT set_config('statement_timeout', @limit, true)`, pgx.StrictNamedArgs{"limit": scope.limit()}); err != nil {
 			return fmt.Errorf("give the audit its time: %w", err)
 		}
-		w, err := a.window(ctx, tx, scope, now)
-		if err != nil {
-			return err
-		}
-		t := newTally(w.bounds)
-		if scope.Name == ScopeDay {
-			t.agreedMax = storedEntries
-		}
-		if err := a.facts(ctx, tx, w, func(f fact) error { return tell(see, f.seen(t.add(f))) }); err != nil {
-			return err
-		}
-		captures, err := a.captures(ctx, tx, w, t, see)
-		if err != nil {
-			return err
-		}
-		s = t.statement(w.reasons)
-		s.Captures = captures
-		w.looked.Cancels, w.looked.Work = s.Looked.Cancels, s.Looked.Work
-		s.Looked = w.looked
-		return nil
+		var err error
+		s, err = a.compareIn(ctx, tx, scope, now, see)
+		return err
 	})
 	return s, err
+}
+
+// compareIn is compare within a snapshot of the caller's.
+func (a *Auditor) compareIn(ctx context.Context, tx pgx.Tx, scope Scope, now time.Time, see func(seen) error) (Statement, error) {
+	w, err := a.window(ctx, tx, scope, now)
+	if err != nil {
+		return Statement{}, err
+	}
+	t := newTally(w.bounds)
+	if scope.Name == ScopeDay {
+		t.agreedMax = storedEntries
+	}
+	if err := a.facts(ctx, tx, w, func(f fact) error { return tell(see, f.seen(t.add(f))) }); err != nil {
+		return Statement{}, err
+	}
+	captures, err := a.captures(ctx, tx, w, t, see)
+	if err != nil {
+		return Statement{}, err
+	}
+	s := t.statement(w.reasons)
+	s.Captures = captures
+	w.looked.Cancels, w.looked.Work = s.Looked.Cancels, s.Looked.Work
+	s.Looked = w.looked
+	return s, nil
 }
 
 // keep stores the statement with what it found, in one transaction.

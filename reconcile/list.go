@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"daesa/ledger"
 )
 
@@ -52,14 +54,29 @@ type Row struct {
 // stays open: visit should write to a file and not wait for a person. Its error ends the list and is returned.
 func (a *Auditor) List(ctx context.Context, scope Scope, visit func(Row) error) (Statement, error) {
 	began := a.cfg.now()
-	s, err := a.compare(ctx, scope, began, func(f seen) error {
+	s, err := a.compare(ctx, scope, began, visitRows(visit))
+	return listed(s, scope, began, err)
+}
+
+// ListIn is List within a snapshot of the caller's, as of an instant of the caller's: whoever lists twice in one snapshot
+// gets the same twice, and can have the statement before the rows.
+func (a *Auditor) ListIn(ctx context.Context, tx pgx.Tx, scope Scope, now time.Time, visit func(Row) error) (Statement, error) {
+	s, err := a.compareIn(ctx, tx, scope, now, visitRows(visit))
+	return listed(s, scope, now, err)
+}
+
+func visitRows(visit func(Row) error) func(seen) error {
+	return func(f seen) error {
 		for _, r := range f.rows() {
 			if err := visit(r); err != nil {
 				return err
 			}
 		}
 		return nil
-	})
+	}
+}
+
+func listed(s Statement, scope Scope, began time.Time, err error) (Statement, error) {
 	if err != nil {
 		return Statement{}, fmt.Errorf("list %s %s: %w", scope.Name, scope.Day, err)
 	}

@@ -35,6 +35,7 @@ type cli struct {
 	Serve   serveCommand   `cmd:"" help:"Answer checkout and webhooks, and reconcile without pause."`
 	Migrate migrateCommand `cmd:"" help:"Bring the database to this version."`
 	Audit   auditCommand   `cmd:"" help:"Print the statement: gateway cancels = canceled orders + pending. Exits 1 on a break, 2 when incomplete."`
+	Report  reportCommand  `cmd:"" help:"Write a report for finance: a day, a range of days, an order, the trial balance."`
 }
 
 // booksSettings say which payments are ours to account for; serve and audit must be told the same.
@@ -132,6 +133,8 @@ func (c *cli) run(ctx context.Context, command string, stdout, stderr io.Writer)
 		err = withPool(ctx, c.DatabaseURL, func(db *pgxpool.Pool) error { return migrations.Apply(ctx, db) })
 	case "audit":
 		return c.Audit.run(ctx, c.DatabaseURL, log, stdout)
+	case "report day <day>", "report range <from> <to>", "report order <order-id>", "report trial-balance":
+		return c.Report.run(ctx, command, c.DatabaseURL, log, stdout)
 	default:
 		err = fmt.Errorf("no such command: %s", command)
 	}

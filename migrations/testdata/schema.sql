@@ -1183,6 +1183,10 @@ CREATE INDEX caller_requests_by_time ON public.caller_requests USING btree (crea
 
 CREATE INDEX cancel_requests_in_flight ON public.cancel_requests USING btree (payment_key) WHERE (status = ANY (ARRAY['sending'::text, 'unknown'::text, 'in_progress'::text]));
 
+-- Name: cancel_requests_of_payment; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX cancel_requests_of_payment ON public.cancel_requests USING btree (payment_key);
+
 -- Name: cancels_by_time; Type: INDEX; Schema: public; Owner: -
 
 CREATE INDEX cancels_by_time ON public.cancels USING btree (canceled_at);
@@ -1290,6 +1294,10 @@ CREATE INDEX mirror_missing ON public.mirror USING btree (missing_since) WHERE (
 -- Name: mirror_of_day_by_seen; Type: INDEX; Schema: public; Owner: -
 
 CREATE INDEX mirror_of_day_by_seen ON public.mirror USING btree (day, first_seen_at);
+
+-- Name: mirror_of_order; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX mirror_of_order ON public.mirror USING btree (order_id);
 
 -- Name: mirror_of_payment; Type: INDEX; Schema: public; Owner: -
 
