@@ -60,6 +60,8 @@ type Config struct {
 	ListLag time.Duration
 	// PageSize is how many rows of the list are read at once.
 	PageSize int
+	// Pace is the least time between two reads of the past; negative = none. What is new is never held up by it.
+	Pace time.Duration
 	// Slots is how many rows of work are asked about at once: no more than the gateway client lets this instance ask,
 	// see [SlotsOf], or the others are refused for nothing.
 	Slots int
@@ -71,6 +73,7 @@ type Config struct {
 func (c Config) withDefaults() Config {
 	c.ListLag = cmp.Or(c.ListLag, 10*time.Minute)
 	c.PageSize = cmp.Or(c.PageSize, 1000)
+	c.Pace = cmp.Or(c.Pace, time.Second)
 	c.Slots = cmp.Or(c.Slots, SlotsOf(0, 1))
 	c.Lease = cmp.Or(c.Lease, 2*time.Minute)
 	return c

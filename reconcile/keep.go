@@ -12,21 +12,19 @@ import (
 )
 
 // keep writes one page into the mirror and, in the same transaction, opens work for everything in it that our books
-// lack: there is never an instant at which the mirror knows of money that nobody is going to ask about. It returns how
-// many rows were new.
-func (m *Mirror) keep(ctx context.Context, run int64, page pgclient.Page) (fresh int, err error) {
+// lack: there is never an instant at which the mirror knows of money that nobody is going to ask about. How far the read
+// has come is written with the page, so that a successor neither loses nor doubles a row.
+func (m *Mirror) keep(ctx context.Context, w *read, page pgclient.Page) error {
 	rows, twice := distinct(page.Rows)
-	if len(rows) == 0 && len(page.Quarantined) == 0 {
-		return 0, nil
-	}
-	err = m.inTx(ctx, func(tx pgx.Tx) error {
+	fresh := 0
+	err := m.inTx(ctx, func(tx pgx.Tx) error {
 		b, now := &gathered{}, m.cfg.now()
 		b.findings = append(b.findings, twice...)
 		for _, q := range page.Quarantined {
 			m.quarantine(b, q)
 		}
 		if len(rows) > 0 {
-			known, err := m.upsert(ctx, tx, run, rows, now)
+			known, err := m.upsert(ctx, tx, w.Run, rows, now)
 			if err != nil {
 				return err
 			}
@@ -41,10 +39,34 @@ func (m *Mirror) keep(ctx context.Context, run int64, page pgclient.Page) (fresh
 				return fmt.Errorf("keep a page of the list: %w", err)
 			}
 		}
-		_, err := ledger.OpenMismatches(ctx, tx, listRun(run), b.findings, now)
-		return err
+		if _, err := ledger.OpenMismatches(ctx, tx, listRun(w.Run), b.findings, now); err != nil {
+			return err
+		}
+		return advance(ctx, tx, *w, fresh)
 	})
-	return fresh, err
+	if err == nil {
+		w.Fresh += fresh
+	}
+	return err
+}
+
+// advance notes how far the read has come, if it is still this reader's turn.
+func advance(ctx context.Context, tx pgx.Tx, w read, fresh int) error {
+	tag, err := tx.Exec(ctx, `
+		UPDATE list_runs
+		SET pages = @pages, rows = @rows, fresh = @fresh, quarantined = @quarantined, cursor = @cursor
+		WHERE run_id = @run AND turn = @turn AND result = 'running'`,
+		pgx.StrictNamedArgs{
+			"pages": w.Pages, "rows": w.Rows, "fresh": w.Fresh + fresh, "quarantined": w.Quarantined, "cursor": w.Cursor,
+			"run": w.Run, "turn": w.Turn,
+		})
+	if err != nil {
+		return fmt.Errorf("note how far the list was read: %w", err)
+	}
+	if tag.RowsAffected() == 0 {
+		return errOvertaken
+	}
+	return nil
 }
 
 // gathered is what one page of the list comes to, to be written at once.
@@ -88,7 +110,7 @@ type mirrored struct {
 }
 
 // upsert writes the rows. A row that is known keeps its first reading; only that it was
-// seen again is noted, and whose it is by the configuration of now.
+// seen again is noted, and whose it is by the configuration of now. Only a row that this statement inserted has no xmax.
 func (m *Mirror) upsert(ctx context.Context, tx pgx.Tx, run int64, rows []pgclient.Transaction, now time.Time) (map[string]mirrored, error) {
 	c := m.columns(rows)
 	answer, err := tx.Query(ctx, `
@@ -100,8 +122,9 @@ func (m *Mirror) upsert(ctx context.Context, tx pgx.Tx, run int64, rows []pgclie
 			@currencies::text[], @amounts::bigint[], @negatives::boolean[], @ats::timestamptz[], @days::text[], @foreigns::boolean[])
 			AS r (transaction_key, payment_key, order_id, merchant_id, kind, word, currency, amount, negative, at, day, is_foreign)
 		ON CONFLICT (transaction_key) DO UPDATE
-		SET last_seen_at = excluded.last_seen_at, last_run = excluded.last_run, missing_since = NULL, is_foreign = excluded.is_foreign
-		RETURNING g.transaction_key, g.payment_key, g.order_id, g.kind, g.word, g.currency, g.amount, g.first_run = g.last_run AS fresh`,
+		SET last_seen_at = excluded.last_seen_at, last_run = GREATEST(g.last_run, excluded.last_run), missing_since = NULL,
+			is_foreign = excluded.is_foreign
+		RETURNING g.transaction_key, g.payment_key, g.order_id, g.kind, g.word, g.currency, g.amount, g.xmax = 0 AS fresh`,
 		pgx.StrictNamedArgs{
 			"now": now, "run": run, "keys": c.keys, "payments": c.payments, "orders": c.orders, "merchants": c.merchants,
 			"kinds": c.kinds, "words": c.words, "currencies": c.currencies, "amounts": c.amounts, "negatives": c.negatives,

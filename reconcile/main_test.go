@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http/httptest"
+	"os"
 	"regexp"
 	"testing"
 	"time"
@@ -21,7 +22,15 @@ import (
 	"daesa/reconcile"
 )
 
-func TestMain(m *testing.M) { postgrestest.Run(m) }
+func TestMain(m *testing.M) {
+	if len(os.Args) == 4 && os.Args[1] == readListArgument {
+		if err := readList(os.Args[2], os.Args[3]); err != nil {
+			panic(err)
+		}
+		return
+	}
+	postgrestest.Run(m)
+}
 
 // silent tells nobody.
 type silent struct{}
@@ -58,7 +67,7 @@ func setup(t *testing.T, options ...option) *shop {
 	simulated := tosssim.Config{Clock: s.clock}
 	cfg := reconcile.Config{
 		Metrics: reconcile.NewMetrics(s.reg), Log: slog.New(slog.DiscardHandler), Now: s.clock.Now,
-		Eager: true, OpeningAt: noon().Add(-time.Hour),
+		Eager: true, OpeningAt: noon().Add(-time.Hour), Pace: -1,
 	}
 	for _, o := range options {
 		o(&cfg, &simulated)
@@ -91,11 +100,14 @@ func setup(t *testing.T, options ...option) *shop {
 	return s
 }
 
-// another is a second instance over the same books.
-func (s *shop) another(change func(*reconcile.Config)) *reconcile.Reconciler {
+// another is a second instance over the same books, with metrics of its own if none are given.
+func (s *shop) another(change func(*reconcile.Config), shown ...*reconcile.Metrics) *reconcile.Reconciler {
 	s.t.Helper()
 	cfg := s.cfg
 	cfg.Metrics = reconcile.NewMetrics(prometheus.NewRegistry())
+	for _, m := range shown {
+		cfg.Metrics = m
+	}
 	change(&cfg)
 	r, err := reconcile.New(cfg)
 	s.must(err)

@@ -21,7 +21,7 @@ type Metrics struct {
 	sweptTotal, resentTotal                *prometheus.CounterVec
 	repaired, listRows                     prometheus.Counter
 	listRuns                               *prometheus.CounterVec
-	mirrorLag                              prometheus.Gauge
+	mirrorLag, neverRead                   prometheus.Gauge
 	auditVerdict, auditLast                *prometheus.GaugeVec
 	differenceCount, differenceAmount      *prometheus.GaugeVec
 	breaks                                 *prometheus.GaugeVec
@@ -58,9 +58,10 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		sweptTotal:             counters("swept_total", "Questions about open work by kind and what they came to.", "kind", "result"),
 		resentTotal:            counters("resent_total", "Confirms and cancels sent again with their first key, by the gateway's verdict.", "kind", "verdict"),
 		repaired:               counter("work_repaired_total", "Payments in doubt found without open work. Any is a bug; they got work."),
-		listRuns:               counters("list_runs_total", "Reads of the gateway's list by how they ended.", "result"),
+		listRuns:               counters("list_runs_total", "Reads of the gateway's list by what they were for and how they ended.", "reason", "result"),
 		listRows:               counter("list_rows_total", "Rows read from the gateway's list."),
 		mirrorLag:              gauge("mirror_lag_seconds", "How long ago the instant lies up to which the gateway's list was read completely."),
+		neverRead:              gauge("never_read_seconds", "How much of the time since the books were opened, but for the newest, the gateway's list was never read for."),
 		auditVerdict:           gauges("audit_verdict", "1 for the verdict of the last audit of a scope, 0 for the others.", "scope", "verdict"),
 		auditLast:              gauges("audit_last_run_timestamp_seconds", "When the last audit of a scope ran, whatever it said.", "scope"),
 		differenceCount:        gauges("identity_unexplained", "Cancels at the gateway that the last audit of a scope could not explain.", "scope"),
@@ -88,8 +89,10 @@ func (m *Metrics) start() {
 			m.resentTotal.WithLabelValues(string(k), string(v))
 		}
 	}
-	m.listRuns.WithLabelValues("complete")
-	m.listRuns.WithLabelValues("failed")
+	for _, r := range Reasons() {
+		m.listRuns.WithLabelValues(string(r), "complete")
+		m.listRuns.WithLabelValues(string(r), "failed")
+	}
 	for _, s := range ScopeNames() {
 		for _, v := range Verdicts() {
 			m.auditVerdict.WithLabelValues(string(s), string(v))
@@ -118,8 +121,8 @@ func (m *Metrics) resent(kind ledger.WorkKind, v pgclient.Verdict) {
 	m.resentTotal.WithLabelValues(string(kind), string(v)).Inc()
 }
 
-func (m *Metrics) listed(result string, rows int) {
-	m.listRuns.WithLabelValues(result).Inc()
+func (m *Metrics) listed(reason Reason, result string, rows int) {
+	m.listRuns.WithLabelValues(string(reason), result).Inc()
 	m.listRows.Add(float64(rows))
 }
 
@@ -179,8 +182,12 @@ func (s *Sweeper) measure(ctx context.Context) error {
 		SELECT 'at_risk', currency, sum(amount)::bigint FROM mismatches
 		WHERE status <> 'resolved' AND currency IS NOT NULL AND amount IS NOT NULL GROUP BY currency
 		UNION ALL
-		SELECT 'lag', '', extract(epoch FROM @now::timestamptz - upper(stretches))::bigint FROM list_covered`,
-		pgx.StrictNamedArgs{"now": s.cfg.now()})
+		SELECT 'lag', '', extract(epoch FROM @now::timestamptz - upper(stretches))::bigint FROM list_covered
+		UNION ALL
+		SELECT 'never_read', '', COALESCE(sum(extract(epoch FROM upper(g) - lower(g))), 0)::bigint
+		FROM list_covered, unnest(tstzmultirange(tstzrange(LEAST(@opening, upper(stretches)), upper(stretches))) - stretches) AS g
+		WHERE @opened`,
+		pgx.StrictNamedArgs{"now": s.cfg.now(), "opening": s.cfg.OpeningAt.Truncate(time.Second), "opened": !s.cfg.OpeningAt.IsZero()})
 	if err != nil {
 		return fmt.Errorf("measure: %w", err)
 	}
@@ -214,6 +221,7 @@ func (m *Metrics) show(figures []gaugeRow) {
 	m.unknownPayments.Set(value("unknown", ""))
 	m.unknownAge.Set(value("unknown_age", ""))
 	m.mirrorLag.Set(value("lag", ""))
+	m.neverRead.Set(value("never_read", ""))
 }
 
 // repairs counts payments in doubt that had lost their work.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -19,8 +20,6 @@ const (
 	rereadDays = 4
 	// windowMax is the longest window of one read.
 	windowMax = 24 * time.Hour
-	// makeUpMax is how much of what was never read one poll makes up for.
-	makeUpMax = 7 * day
 	// listLock is the advisory lock that lets one process read the list at a time: the gateway refuses an abnormal
 	// number of calls, and two readers would judge each other's rows.
 	listLock = 0x6461657361_01
@@ -33,11 +32,12 @@ type Reason string
 const (
 	ReasonPoll     Reason = "poll"
 	ReasonReread   Reason = "reread"
-	ReasonBackfill Reason = "backfill"
+	ReasonBackfill Reason = "backfill" // somebody asked for a stretch of the past
+	ReasonMakeUp   Reason = "make_up"  // what was never read since the books were opened
 )
 
 // Reasons lists every reason.
-func Reasons() []Reason { return []Reason{ReasonPoll, ReasonReread, ReasonBackfill} }
+func Reasons() []Reason { return []Reason{ReasonPoll, ReasonReread, ReasonBackfill, ReasonMakeUp} }
 
 // Polled is what reading the list came to.
 type Polled struct {
@@ -59,18 +59,29 @@ func (p Polled) plus(q Polled) Polled {
 // Mirror copies the gateway's list of transactions.
 type Mirror struct{ cfg Config }
 
-// ErrBusy reports that another instance is reading the list. It is no success: nothing was read here.
-var ErrBusy = errors.New("the gateway's list is being read by another instance")
+var (
+	// ErrBusy reports that another instance is reading the list. It is no success: nothing was read here.
+	ErrBusy = errors.New("the gateway's list is being read by another instance")
+	// ErrPaused reports that the gateway has refused by rate and is left alone for a while. Nothing was read.
+	ErrPaused = errors.New("the gateway refused to show its list so often and is left alone")
+)
 
 // Poll reads what is new: from the end of the last complete poll, and some minutes before it, until now. After a
 // pause of any length it reads everything missed. What was never read since the books opened, because the opening was
-// set to an earlier instant later, say, is made up for in pieces.
-func (m *Mirror) Poll(ctx context.Context) (Polled, error) {
-	now := m.cfg.now()
-	return m.locked(ctx, func() (Polled, error) {
+// set to an earlier instant later, say, is made up for in pieces; that it cannot be read takes nothing from what is new.
+func (m *Mirror) Poll(ctx context.Context) (Polled, error) { return m.poll(ctx, 0) }
+
+// poll is Poll that waits for another reader for so long.
+func (m *Mirror) poll(ctx context.Context, patience time.Duration) (Polled, error) {
+	return m.locked(ctx, patience, func(r reader) (Polled, error) {
+		sum, err := r.takeUp(ctx, ReasonPoll)
+		if err != nil {
+			return sum, err
+		}
+		now := m.cfg.now()
 		from, err := m.readUpTo(ctx)
 		if err != nil {
-			return Polled{}, err
+			return sum, err
 		}
 		switch {
 		case !from.IsZero():
@@ -80,41 +91,75 @@ func (m *Mirror) Poll(ctx context.Context) (Polled, error) {
 		default:
 			from = now.Add(-rereadDays * day)
 		}
-		sum, err := m.readAll(ctx, ReasonPoll, from, now)
+		read, err := r.readAll(ctx, ReasonPoll, from, now)
+		sum = sum.plus(read)
 		if err != nil {
 			return sum, err
 		}
-		made, err := m.makeUp(ctx, now)
-		return sum.plus(made), err
+		made, err := r.makeUp(ctx, now)
+		if err != nil {
+			m.cfg.Log.WarnContext(ctx, "what was never read could not be made up for; what is new was read", slog.Any("error", err))
+		}
+		return sum.plus(made), nil
 	})
 }
 
 // Reread reads the last days again: rows that came late, and rows that changed.
 func (m *Mirror) Reread(ctx context.Context) (Polled, error) {
 	now := m.cfg.now()
-	return m.locked(ctx, func() (Polled, error) { return m.readAll(ctx, ReasonReread, now.Add(-rereadDays*day), now) })
+	return m.locked(ctx, 0, func(r reader) (Polled, error) { return r.readAll(ctx, ReasonReread, now.Add(-rereadDays*day), now) })
 }
 
-// RereadNightly is Reread once a night. The reads themselves say whether tonight's is done, so that one that failed or
-// found another reader is made up for by the next call.
+// RereadNightly is Reread once a night. The reads themselves say what of tonight's is done, so that one that failed,
+// died or found another reader is gone on with by the next call.
 func (m *Mirror) RereadNightly(ctx context.Context) (Polled, error) {
 	now := m.cfg.now()
+	night := lastNight(now)
+	left, err := m.unreadTonight(ctx, now, night)
+	if err != nil || len(left) == 0 {
+		return Polled{}, err
+	}
+	return m.locked(ctx, 0, func(r reader) (Polled, error) {
+		sum, err := r.takeUp(ctx, ReasonReread)
+		if err != nil {
+			return sum, err
+		}
+		if left, err = m.unreadTonight(ctx, now, night); err != nil {
+			return sum, err
+		}
+		for n, g := range left {
+			if n == len(left)-1 && g.To.Equal(night) {
+				g.To = now // the list has gone on since
+			}
+			read, err := r.readAll(ctx, ReasonReread, g.From, g.To)
+			sum = sum.plus(read)
+			if err != nil {
+				return sum, err
+			}
+		}
+		return sum, nil
+	})
+}
+
+// unreadTonight is what of the last days has not been read again since the night began.
+func (m *Mirror) unreadTonight(ctx context.Context, now, night time.Time) ([]gap, error) {
 	rows, err := m.cfg.DB.Query(ctx, `
-		SELECT COALESCE(range_agg(tstzrange(window_from, window_to, '[]')) @> tstzrange(@from, @night), false)
-		FROM list_runs
-		WHERE started_at >= @night AND reason = 'reread' AND result = 'complete'`,
-		pgx.StrictNamedArgs{"from": now.Add(-rereadDays * day), "night": lastNight(now)})
+		WITH done AS (
+			SELECT COALESCE(range_agg(tstzrange(window_from, window_to, '[]')), '{}') AS stretches
+			FROM list_runs
+			WHERE started_at >= @night AND reason = 'reread' AND result = 'complete')
+		SELECT lower(g) AS from, upper(g) AS to
+		FROM done, unnest(tstzmultirange(tstzrange(@from, @night)) - stretches) AS g
+		ORDER BY g`,
+		pgx.StrictNamedArgs{"from": now.Add(-rereadDays * day).Truncate(time.Second), "night": night})
 	if err != nil {
-		return Polled{}, fmt.Errorf("look for tonight's read of the list: %w", err)
+		return nil, fmt.Errorf("look for tonight's read of the list: %w", err)
 	}
-	done, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[bool])
+	left, err := pgx.CollectRows(rows, pgx.RowToStructByName[gap])
 	if err != nil {
-		return Polled{}, fmt.Errorf("look for tonight's read of the list: %w", err)
+		return nil, fmt.Errorf("look for tonight's read of the list: %w", err)
 	}
-	if done {
-		return Polled{}, nil
-	}
-	return m.Reread(ctx)
+	return left, nil
 }
 
 // lastNight is half past four in Seoul, when few buy anything.
@@ -126,9 +171,9 @@ func lastNight(now time.Time) time.Time {
 	return night
 }
 
-// Backfill reads any stretch of time, as far back as a person wants.
+// Backfill reads any stretch of time again, as far back as a person wants.
 func (m *Mirror) Backfill(ctx context.Context, from, to time.Time) (Polled, error) {
-	return m.locked(ctx, func() (Polled, error) { return m.readAll(ctx, ReasonBackfill, from, to) })
+	return m.locked(ctx, 0, func(r reader) (Polled, error) { return r.readAll(ctx, ReasonBackfill, from, to) })
 }
 
 // readUpTo is where the last complete poll ended; zero when there was none.
@@ -146,89 +191,6 @@ func (m *Mirror) readUpTo(ctx context.Context) (time.Time, error) {
 		return time.Time{}, nil
 	}
 	return end, nil
-}
-
-// gap is a stretch of time for which the list was never read completely.
-type gap struct {
-	From time.Time `db:"from"`
-	To   time.Time `db:"to"`
-}
-
-// makeUp reads the oldest gap since the books were opened, some days of it at a time: what is new comes first.
-func (m *Mirror) makeUp(ctx context.Context, now time.Time) (Polled, error) {
-	to := now.Truncate(time.Second)
-	if m.cfg.OpeningAt.IsZero() || !m.cfg.OpeningAt.Before(to) {
-		return Polled{}, nil
-	}
-	rows, err := m.cfg.DB.Query(ctx, `
-		SELECT lower(g) AS from, upper(g) AS to
-		FROM list_covered, unnest(tstzmultirange(tstzrange(@opening, @to)) - stretches) AS g
-		ORDER BY g
-		LIMIT 1`,
-		pgx.StrictNamedArgs{"opening": m.cfg.OpeningAt, "to": to})
-	if err != nil {
-		return Polled{}, fmt.Errorf("look for what was never read: %w", err)
-	}
-	gaps, err := pgx.CollectRows(rows, pgx.RowToStructByName[gap])
-	if err != nil {
-		return Polled{}, fmt.Errorf("look for what was never read: %w", err)
-	}
-	if len(gaps) == 0 {
-		return Polled{}, nil
-	}
-	g := gaps[0]
-	if most := g.From.Add(makeUpMax); g.To.After(most) {
-		g.To = most
-	}
-	return m.readAll(ctx, ReasonBackfill, g.From, g.To)
-}
-
-// readAll reads window after window, oldest first, and stops at the first that fails: a later one would move the end
-// of what was read past a gap.
-func (m *Mirror) readAll(ctx context.Context, reason Reason, from, to time.Time) (Polled, error) {
-	from, to = from.Truncate(time.Second), to.Truncate(time.Second)
-	var sum Polled
-	for from.Before(to) {
-		end := from.Add(windowMax)
-		if end.After(to) {
-			end = to
-		}
-		read, err := m.readWindow(ctx, reason, from, end)
-		sum.Windows++
-		sum.Pages += read.pages
-		sum.Rows += read.rows
-		sum.Fresh += read.fresh
-		sum.Quarantined += read.quarantined
-		if err != nil {
-			return sum, err
-		}
-		from = end
-	}
-	return sum, nil
-}
-
-// locked runs read while this process holds the lock. The lock belongs to a database session, so a crash frees it.
-func (m *Mirror) locked(ctx context.Context, read func() (Polled, error)) (p Polled, err error) {
-	conn, err := m.cfg.DB.Acquire(ctx)
-	if err != nil {
-		return Polled{}, fmt.Errorf("take the lock of the list: %w", err)
-	}
-	defer conn.Release()
-	var held bool
-	if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1)`, int64(listLock)).Scan(&held); err != nil {
-		return Polled{}, fmt.Errorf("take the lock of the list: %w", err)
-	}
-	if !held {
-		return Polled{Busy: true}, nil
-	}
-	defer func() {
-		free, stop := detached(ctx, 5*time.Second)
-		defer stop()
-		if _, unlockErr := conn.Exec(free, `SELECT pg_advisory_unlock($1)`, int64(listLock)); unlockErr != nil {
-			err = errors.Join(err, fmt.Errorf("free the lock of the list: %w", unlockErr), conn.Conn().Close(free))
-		}
-	}()
-	return read()
 }
 
 // inTx is a transaction of the mirror's.

@@ -456,10 +456,12 @@ func TestPoll_AfterAPause(t *testing.T) {
 		t.Errorf("got %d windows and %v", p.Windows, err)
 	}
 	var failure *pgclient.Error
+	s.clock.Advance(2 * time.Minute)
 	s.sim.Fail(tosssim.Fault{Op: tosssim.List, Kind: tosssim.TooMany})
 	if _, err := s.Mirror.Poll(t.Context()); !errors.As(err, &failure) || failure.Reason != pgclient.ReasonRateLimited {
 		t.Errorf("got %v", err)
 	}
+	s.clock.Advance(2 * time.Minute)
 	if p := s.poll(); p.Windows != 3 {
 		t.Errorf("got %d windows: a failed read must not move the end", p.Windows)
 	}

@@ -69,7 +69,9 @@ func (a *Auditor) coverage(ctx context.Context, tx pgx.Tx, scope Scope, w *windo
 			SELECT count(*) FILTER (WHERE result = 'complete')::integer AS runs, count(*) FILTER (WHERE result = 'failed')::integer AS failed
 			FROM list_runs WHERE window_to >= @from AND window_from < @to),
 		latest AS (
-			SELECT result, error FROM list_runs WHERE result <> 'running' ORDER BY started_at DESC, run_id DESC LIMIT 1),
+			SELECT result, error FROM list_runs
+			WHERE result <> 'running' AND reason IN ('poll', 'reread') -- a stretch of the past shows in what is covered
+			ORDER BY started_at DESC, run_id DESC LIMIT 1),
 		held AS (
 			SELECT count(*)::integer AS rows, count(*) FILTER (WHERE is_foreign)::integer AS foreign_rows
 			FROM mirror WHERE at >= @from AND at < @to)

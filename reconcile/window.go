@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"daesa/ledger"
+	"daesa/pgclient"
 )
 
 // detailVanished is the detail of a mismatch about a row that the list no longer has.
@@ -20,93 +21,147 @@ var (
 	// have some. It proves nothing until a second read says the same.
 	ErrShortRead = errors.New("the list is shorter than what is known of it")
 	errRunaway   = errors.New("the list does not end")
+	errOvertaken = errors.New("another reader has gone on with this read of the list")
 )
 
 // pagesMax stops a list that never ends: at 1,000 rows a page it is five million rows a day.
 const pagesMax = 5000
 
+// restartsMax is how often one window is begun again because the row to continue after is gone.
+const restartsMax = 3
+
 // read is one read of one window.
 type read struct {
-	run         int64
-	from, to    time.Time
-	startedAt   time.Time
-	pages       int
-	rows        int
-	fresh       int
-	quarantined int
+	Run         int64     `db:"run_id"`
+	Turn        int       `db:"turn"`
+	Reason      Reason    `db:"reason"`
+	From        time.Time `db:"window_from"`
+	To          time.Time `db:"window_to"`
+	StartedAt   time.Time `db:"started_at"`
+	Pages       int       `db:"pages"`
+	Rows        int       `db:"rows"`
+	Fresh       int       `db:"fresh"`
+	Quarantined int       `db:"quarantined"`
+	Cursor      string    `db:"cursor"`
 	missing     int
-	cursor      string
 }
 
-// readWindow reads one window to its end. A read that is suspiciously short counts as failed and is made once more;
-// what the second read says is believed, and what it lacks is marked as missing.
-func (m *Mirror) readWindow(ctx context.Context, reason Reason, from, to time.Time) (read, error) {
-	first, err := m.attempt(ctx, reason, from, to, false)
-	if !errors.Is(err, ErrShortRead) {
-		return first, err
+func (w read) polled() Polled {
+	return Polled{Windows: 1, Pages: w.Pages, Rows: w.Rows, Fresh: w.Fresh, Quarantined: w.Quarantined}
+}
+
+// readWindow reads one window to its end.
+func (r reader) readWindow(ctx context.Context, reason Reason, from, to time.Time) (read, error) {
+	w, err := r.begin(ctx, reason, from, to)
+	if err != nil {
+		return w, err
 	}
-	m.cfg.Log.WarnContext(ctx, "the list came back short, reading again", slog.Time("from", from), slog.Time("to", to),
-		slog.Int("missing", first.missing))
-	return m.attempt(ctx, reason, from, to, true)
+	return r.finish(ctx, w)
 }
 
-// attempt is one read with its row in list_runs: running before the first call, complete only after the last page.
-// What a crash leaves running proves nothing.
-func (m *Mirror) attempt(ctx context.Context, reason Reason, from, to time.Time, believe bool) (read, error) {
-	r := read{from: from, to: to, startedAt: m.cfg.now()}
-	rows, err := m.cfg.DB.Query(ctx, `
+// finish reads a window that was begun to its end. A read that is suspiciously short counts as failed and is made once
+// more; what the second read says is believed, and what it lacks is marked as missing. Where the list has moved so that
+// the gateway no longer knows the row to continue after, the window is read from its beginning.
+func (r reader) finish(ctx context.Context, w read) (read, error) {
+	believe, restarts := false, 0
+	for {
+		var err error
+		w, err = r.attempt(ctx, w, believe)
+		switch {
+		case err == nil:
+			return w, nil
+		case errors.Is(err, ErrShortRead) && !believe:
+			believe = true
+			r.cfg.Log.WarnContext(ctx, "the list came back short, reading again", slog.Time("from", w.From), slog.Time("to", w.To),
+				slog.Int("missing", w.missing))
+		case cursorRefused(err) && w.Cursor != "" && restarts < restartsMax:
+			restarts++
+			r.cfg.Log.WarnContext(ctx, "the list has moved, reading the window from its beginning", slog.Time("from", w.From),
+				slog.Time("to", w.To), slog.Int("pages", w.Pages))
+		default:
+			return w, err
+		}
+		if w, err = r.begin(ctx, w.Reason, w.From, w.To); err != nil {
+			return w, err
+		}
+	}
+}
+
+func cursorRefused(err error) bool {
+	failure, ok := errors.AsType[*pgclient.Error](err)
+	return ok && failure.Reason == pgclient.ReasonCursorRefused
+}
+
+// begin writes the row of a read before its first call: running. What a crash leaves running proves nothing.
+func (r reader) begin(ctx context.Context, reason Reason, from, to time.Time) (read, error) {
+	w := read{Turn: 1, Reason: reason, From: from, To: to, StartedAt: r.cfg.now()}
+	rows, err := r.cfg.DB.Query(ctx, `
 		INSERT INTO list_runs (reason, window_from, window_to, started_at, result)
 		VALUES (@reason, @from, @to, @now, 'running')
 		RETURNING run_id`,
-		pgx.StrictNamedArgs{"reason": string(reason), "from": from, "to": to, "now": r.startedAt})
+		pgx.StrictNamedArgs{"reason": string(reason), "from": from, "to": to, "now": w.StartedAt})
 	if err != nil {
-		return r, fmt.Errorf("begin to read the list: %w", err)
+		return w, fmt.Errorf("begin to read the list: %w", err)
 	}
-	if r.run, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[int64]); err != nil {
-		return r, fmt.Errorf("begin to read the list: %w", err)
+	if w.Run, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[int64]); err != nil {
+		return w, fmt.Errorf("begin to read the list: %w", err)
 	}
-	err = m.pages(ctx, &r)
+	return w, nil
+}
+
+// attempt reads the pages that are left and closes the row: complete only after the last page. Where it is we who stop,
+// the row stays open for the next reader to go on with.
+func (r reader) attempt(ctx context.Context, w read, believe bool) (read, error) {
+	err := r.pages(ctx, &w)
 	if err == nil {
-		err = m.weigh(ctx, &r, believe)
+		err = r.weigh(ctx, &w, believe)
 	}
-	if endErr := m.end(ctx, r, err); endErr != nil {
-		return r, errors.Join(err, endErr)
+	if err != nil && (ctx.Err() != nil || errors.Is(err, errLockLost) || errors.Is(err, errOvertaken)) {
+		return w, err
+	}
+	if endErr := r.end(ctx, w, err); endErr != nil {
+		return w, errors.Join(err, endErr)
 	}
 	if err != nil {
-		return r, fmt.Errorf("read the list from %s to %s: %w", from.In(ledger.Seoul()).Format(time.DateTime),
-			to.In(ledger.Seoul()).Format(time.DateTime), err)
+		return w, fmt.Errorf("read the list from %s to %s: %w", w.From.In(ledger.Seoul()).Format(time.DateTime),
+			w.To.In(ledger.Seoul()).Format(time.DateTime), err)
 	}
-	return r, nil
+	return w, nil
 }
 
 // pages reads page after page until one is not full. The cursor never leaves the window it came from.
-func (m *Mirror) pages(ctx context.Context, r *read) error {
-	for r.pages < pagesMax {
-		page, err := m.cfg.Gateway.Transactions(ctx, r.from, r.to, r.cursor, m.cfg.PageSize)
+func (r reader) pages(ctx context.Context, w *read) error {
+	for w.Pages < pagesMax {
+		if err := r.holds(ctx); err != nil {
+			return err
+		}
+		page, err := r.cfg.Gateway.Transactions(ctx, w.From, w.To, w.Cursor, r.cfg.PageSize)
 		if err != nil {
 			return err
 		}
-		fresh, err := m.keep(ctx, r.run, page)
-		if err != nil {
+		next := *w
+		next.Pages++
+		next.Rows += len(page.Rows) + len(page.Quarantined)
+		next.Quarantined += len(page.Quarantined)
+		if page.Full {
+			next.Cursor = page.Last
+		}
+		if err := r.keep(ctx, &next, page); err != nil {
 			return err
 		}
-		r.pages++
-		r.rows += len(page.Rows) + len(page.Quarantined)
-		r.fresh += fresh
-		r.quarantined += len(page.Quarantined)
+		*w = next
 		if !page.Full {
 			return nil
 		}
-		r.cursor = page.Last
 	}
 	return errRunaway
 }
 
 // settled is where the rows of a window end that the list no longer may show and hide again.
 func (m *Mirror) settled(r read) time.Time {
-	settled := r.startedAt.Add(-m.cfg.ListLag)
-	if r.to.Before(settled) {
-		return r.to
+	settled := r.StartedAt.Add(-m.cfg.ListLag)
+	if r.To.Before(settled) {
+		return r.To
 	}
 	return settled
 }
@@ -118,7 +173,7 @@ func (m *Mirror) weigh(ctx context.Context, r *read, believe bool) error {
 		SELECT (SELECT count(*) FROM mirror WHERE at > @from AND at < @settled AND last_run < @run AND missing_since IS NULL)::integer AS missing,
 			((SELECT count(*) FROM cancels WHERE canceled_at > @from AND canceled_at < @settled AND amount > 0)
 			+ (SELECT count(*) FROM captures WHERE captured_at > @from AND captured_at < @settled))::integer AS booked`,
-		pgx.StrictNamedArgs{"from": r.from, "settled": m.settled(*r), "run": r.run})
+		pgx.StrictNamedArgs{"from": r.From, "settled": m.settled(*r), "run": r.Run})
 	if err != nil {
 		return fmt.Errorf("weigh the list: %w", err)
 	}
@@ -131,7 +186,7 @@ func (m *Mirror) weigh(ctx context.Context, r *read, believe bool) error {
 		return fmt.Errorf("weigh the list: %w", err)
 	}
 	r.missing = w.Missing
-	empty := r.rows == 0 && w.Booked > 0
+	empty := r.Rows == 0 && w.Booked > 0
 	switch {
 	case !believe && w.Missing > 0:
 		return fmt.Errorf("%d known rows are not shown: %w", w.Missing, ErrShortRead)
@@ -151,7 +206,7 @@ func (m *Mirror) markMissing(ctx context.Context, r read) error {
 			SET missing_since = @now
 			WHERE at > @from AND at < @settled AND last_run < @run AND missing_since IS NULL
 			RETURNING transaction_key, payment_key, order_id, kind, currency, amount, is_foreign, at`,
-			pgx.StrictNamedArgs{"now": m.cfg.now(), "from": r.from, "settled": m.settled(r), "run": r.run})
+			pgx.StrictNamedArgs{"now": m.cfg.now(), "from": r.From, "settled": m.settled(r), "run": r.Run})
 		if err != nil {
 			return fmt.Errorf("mark missing rows: %w", err)
 		}
@@ -165,7 +220,7 @@ func (m *Mirror) markMissing(ctx context.Context, r read) error {
 				findings = append(findings, v.finding())
 			}
 		}
-		_, err = ledger.OpenMismatches(ctx, tx, listRun(r.run), findings, m.cfg.now())
+		_, err = ledger.OpenMismatches(ctx, tx, listRun(r.Run), findings, m.cfg.now())
 		return err
 	})
 }
@@ -189,34 +244,61 @@ func (v vanished) finding() ledger.Finding {
 	}
 }
 
-// end closes the run's row, also when the caller's context has ended. What was read completely is added to what is
-// covered in the same statement.
+// How long the gateway is left alone after it refused by rate: longer with each refusal of the last hour, and never
+// shorter than it asked for.
+const (
+	pauseLeast = time.Minute
+	pauseMost  = 15 * time.Minute
+)
+
+// end closes the run's row, also when the caller's context has ended, if it is still this reader's turn. What was read
+// completely is added to what is covered in the same statement.
 func (m *Mirror) end(ctx context.Context, r read, failure error) error {
 	result, text := "complete", ""
 	if failure != nil {
 		result, text = "failed", failure.Error()
 	}
-	m.cfg.Metrics.listed(result, r.rows)
+	refused, asked := refusedByRate(failure)
 	ctx, stop := detached(ctx, 5*time.Second)
 	defer stop()
-	_, err := m.cfg.DB.Exec(ctx, `
+	rows, err := m.cfg.DB.Query(ctx, `
 		WITH ended AS (
 			UPDATE list_runs
-			SET ended_at = @now, pages = @pages, rows = @rows, fresh = @fresh, quarantined = @quarantined, missing = @missing,
-				cursor = @cursor, result = @result, error = left(@error, 500)
-			WHERE run_id = @run
-			RETURNING window_from, window_to, result)
-		INSERT INTO list_covered AS c (stretches)
-		SELECT tstzmultirange(tstzrange(window_from, window_to, '[]'))
-		FROM ended
-		WHERE result = 'complete'
-		ON CONFLICT (only_row) DO UPDATE SET stretches = c.stretches + excluded.stretches`,
+			SET ended_at = @now, missing = @missing, result = @result, error = left(@error, 500),
+				paused_until = CASE WHEN @refused THEN @now::timestamptz + GREATEST(@asked::interval, LEAST(@pause_most::interval,
+					@pause_least::interval * power(2, (SELECT count(*) FROM list_runs p WHERE p.paused_until > @hour_ago)))) END
+			WHERE run_id = @run AND turn = @turn AND result = 'running'
+			RETURNING window_from, window_to, result),
+		covered AS (
+			INSERT INTO list_covered AS c (stretches)
+			SELECT tstzmultirange(tstzrange(window_from, window_to, '[]'))
+			FROM ended
+			WHERE result = 'complete'
+			ON CONFLICT (only_row) DO UPDATE SET stretches = c.stretches + excluded.stretches)
+		SELECT count(*) FROM ended`,
 		pgx.StrictNamedArgs{
-			"now": m.cfg.now(), "pages": r.pages, "rows": r.rows, "fresh": r.fresh, "quarantined": r.quarantined,
-			"missing": r.missing, "cursor": r.cursor, "result": result, "error": text, "run": r.run,
+			"now": m.cfg.now(), "missing": r.missing, "result": result, "error": text, "run": r.Run, "turn": r.Turn,
+			"refused": refused, "asked": asked, "pause_least": pauseLeast, "pause_most": pauseMost, "hour_ago": m.cfg.now().Add(-time.Hour),
 		})
 	if err != nil {
 		return fmt.Errorf("end the read of the list: %w", err)
 	}
+	ended, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[int64])
+	switch {
+	case err != nil:
+		return fmt.Errorf("end the read of the list: %w", err)
+	case ended == 0:
+		return errOvertaken
+	}
+	m.cfg.Metrics.listed(r.Reason, result, r.Rows)
 	return nil
+}
+
+// refusedByRate reports whether the gateway turned the read away because it is asked too often, and how long it wants
+// to be left alone.
+func refusedByRate(failure error) (refused bool, asked time.Duration) {
+	if refusal, ok := errors.AsType[*pgclient.Error](failure); ok && refusal.Reason == pgclient.ReasonRateLimited {
+		return true, refusal.RetryAfter
+	}
+	return false, 0
 }

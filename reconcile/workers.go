@@ -128,8 +128,12 @@ func (r *Reconciler) sweep(ctx context.Context) error {
 	return r.Sweeper.sweepWithin(ctx, sweepFor)
 }
 
+// listPatience is how long a poll waits for somebody who reads a stretch of the past: that one lets go of the lock
+// after each window.
+const listPatience = 20 * time.Second
+
 func (r *Reconciler) list(ctx context.Context) error {
-	return readHere(r.Mirror.Poll(ctx))
+	return readHere(r.Mirror.poll(ctx, listPatience))
 }
 
 func (r *Reconciler) reread(ctx context.Context) error {

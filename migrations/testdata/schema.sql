@@ -729,7 +729,9 @@ CREATE TABLE public.list_runs (
     result text NOT NULL,
     error text DEFAULT ''::text NOT NULL,
     missing integer DEFAULT 0 NOT NULL,
-    CONSTRAINT list_runs_reason_known CHECK ((reason = ANY (ARRAY['poll'::text, 'reread'::text, 'backfill'::text]))),
+    turn integer DEFAULT 1 NOT NULL,
+    paused_until timestamp with time zone,
+    CONSTRAINT list_runs_reason_known CHECK ((reason = ANY (ARRAY['poll'::text, 'reread'::text, 'backfill'::text, 'make_up'::text]))),
     CONSTRAINT list_runs_result_known CHECK ((result = ANY (ARRAY['running'::text, 'complete'::text, 'failed'::text])))
 );
 
@@ -737,9 +739,21 @@ CREATE TABLE public.list_runs (
 
 COMMENT ON TABLE public.list_runs IS 'Every read of the gateway''s list: what window, how many pages and rows, and how it ended.';
 
+-- Name: COLUMN list_runs.cursor; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.list_runs.cursor IS 'The row after which the next page begins, written with the page before it: where a dead reader''s successor goes on.';
+
 -- Name: COLUMN list_runs.missing; Type: COMMENT; Schema: public; Owner: -
 
 COMMENT ON COLUMN public.list_runs.missing IS 'Rows known of the window that this read did not show.';
+
+-- Name: COLUMN list_runs.turn; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.list_runs.turn IS 'Counts the readers of this run. One that was overtaken finds another number and writes nothing more.';
+
+-- Name: COLUMN list_runs.paused_until; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.list_runs.paused_until IS 'The gateway refused by rate: nobody reads the list before.';
 
 -- Name: list_runs_run_id_seq; Type: SEQUENCE; Schema: public; Owner: -
 
@@ -1275,9 +1289,21 @@ CREATE INDEX list_runs_by_start ON public.list_runs USING btree (started_at DESC
 
 CREATE INDEX list_runs_by_window ON public.list_runs USING btree (window_to);
 
+-- Name: list_runs_made_up; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX list_runs_made_up ON public.list_runs USING btree (run_id DESC) WHERE (reason = 'make_up'::text);
+
+-- Name: list_runs_paused; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX list_runs_paused ON public.list_runs USING btree (paused_until) WHERE (paused_until IS NOT NULL);
+
 -- Name: list_runs_polled; Type: INDEX; Schema: public; Owner: -
 
 CREATE INDEX list_runs_polled ON public.list_runs USING btree (window_to) WHERE ((result = 'complete'::text) AND (reason = 'poll'::text));
+
+-- Name: list_runs_running; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX list_runs_running ON public.list_runs USING btree (run_id) WHERE (result = 'running'::text);
 
 -- Name: mirror_by_day; Type: INDEX; Schema: public; Owner: -
 
