@@ -18,10 +18,10 @@ const (
 	makeUpAgainMost = time.Hour
 )
 
-// gap is a stretch of time for which the list was never read completely.
-type gap struct {
-	From time.Time `db:"from"`
-	To   time.Time `db:"to"`
+// Stretch is a stretch of time: from its first instant up to, and without, its end.
+type Stretch struct {
+	From time.Time `db:"from" json:"from"`
+	To   time.Time `db:"to"   json:"to"`
 }
 
 // makeUp reads what was never read since the books were opened, oldest first, some windows at a time. A window that
@@ -56,7 +56,7 @@ func (r reader) makeUp(ctx context.Context, now time.Time) (Polled, error) {
 }
 
 // owed lists the windows that were never read and are not waiting for their next try.
-func (r reader) owed(ctx context.Context, to, now time.Time) ([]gap, error) {
+func (r reader) owed(ctx context.Context, to, now time.Time) ([]Stretch, error) {
 	gaps, err := r.gaps(ctx, r.cfg.OpeningAt, to)
 	if err != nil || len(gaps) == 0 {
 		return nil, err
@@ -65,7 +65,7 @@ func (r reader) owed(ctx context.Context, to, now time.Time) ([]gap, error) {
 	if err != nil {
 		return nil, err
 	}
-	var owed []gap
+	var owed []Stretch
 	for _, g := range gaps {
 		for _, w := range windows(g.From, g.To) {
 			if !waiting[w.From.Unix()] {
@@ -77,7 +77,7 @@ func (r reader) owed(ctx context.Context, to, now time.Time) ([]gap, error) {
 }
 
 // gaps is what was never read of a stretch, oldest first.
-func (m *Mirror) gaps(ctx context.Context, from, to time.Time) ([]gap, error) {
+func (m *Mirror) gaps(ctx context.Context, from, to time.Time) ([]Stretch, error) {
 	rows, err := m.cfg.DB.Query(ctx, `
 		SELECT lower(g) AS from, upper(g) AS to
 		FROM (SELECT COALESCE((SELECT stretches FROM list_covered), '{}') AS stretches) AS c,
@@ -87,7 +87,7 @@ func (m *Mirror) gaps(ctx context.Context, from, to time.Time) ([]gap, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look for what was never read: %w", err)
 	}
-	gaps, err := pgx.CollectRows(rows, pgx.RowToStructByName[gap])
+	gaps, err := pgx.CollectRows(rows, pgx.RowToStructByName[Stretch])
 	if err != nil {
 		return nil, fmt.Errorf("look for what was never read: %w", err)
 	}
@@ -125,12 +125,5 @@ func (m *Mirror) pace(ctx context.Context) error {
 	if m.cfg.Pace <= 0 {
 		return ctx.Err()
 	}
-	timer := time.NewTimer(m.cfg.Pace)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return wait(ctx, m.cfg.Pace)
 }

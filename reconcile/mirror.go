@@ -142,7 +142,7 @@ func (m *Mirror) RereadNightly(ctx context.Context) (Polled, error) {
 }
 
 // unreadTonight is what of the last days has not been read again since the night began.
-func (m *Mirror) unreadTonight(ctx context.Context, now, night time.Time) ([]gap, error) {
+func (m *Mirror) unreadTonight(ctx context.Context, now, night time.Time) ([]Stretch, error) {
 	rows, err := m.cfg.DB.Query(ctx, `
 		WITH done AS (
 			SELECT COALESCE(range_agg(tstzrange(window_from, window_to, '[]')), '{}') AS stretches
@@ -155,7 +155,7 @@ func (m *Mirror) unreadTonight(ctx context.Context, now, night time.Time) ([]gap
 	if err != nil {
 		return nil, fmt.Errorf("look for tonight's read of the list: %w", err)
 	}
-	left, err := pgx.CollectRows(rows, pgx.RowToStructByName[gap])
+	left, err := pgx.CollectRows(rows, pgx.RowToStructByName[Stretch])
 	if err != nil {
 		return nil, fmt.Errorf("look for tonight's read of the list: %w", err)
 	}

@@ -112,15 +112,15 @@ func (r reader) readAll(ctx context.Context, reason Reason, from, to time.Time) 
 }
 
 // windows cuts a stretch into pieces that the gateway answers.
-func windows(from, to time.Time) []gap {
+func windows(from, to time.Time) []Stretch {
 	from, to = from.Truncate(time.Second), to.Truncate(time.Second)
-	var all []gap
+	var all []Stretch
 	for from.Before(to) {
 		end := from.Add(windowMax)
 		if end.After(to) {
 			end = to
 		}
-		all = append(all, gap{from, end})
+		all = append(all, Stretch{from, end})
 		from = end
 	}
 	return all

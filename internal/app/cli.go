@@ -32,10 +32,11 @@ type cli struct {
 	DatabaseURL string `name:"database-url" env:"DAESA_DATABASE_URL" help:"PostgreSQL, as a postgres:// address."`
 	LogLevel    string `name:"log-level" env:"DAESA_LOG_LEVEL" enum:"debug,info,warn,error" default:"info" help:"debug, info, warn or error."`
 
-	Serve   serveCommand   `cmd:"" help:"Answer checkout and webhooks, and reconcile without pause."`
-	Migrate migrateCommand `cmd:"" help:"Bring the database to this version."`
-	Audit   auditCommand   `cmd:"" help:"Print the statement: gateway cancels = canceled orders + pending. Exits 1 on a break, 2 when incomplete."`
-	Report  reportCommand  `cmd:"" help:"Write a report for finance: a day, a range of days, an order, the trial balance."`
+	Serve     serveCommand     `cmd:"" help:"Answer checkout and webhooks, and reconcile without pause."`
+	Migrate   migrateCommand   `cmd:"" help:"Bring the database to this version."`
+	Audit     auditCommand     `cmd:"" help:"Print the statement: gateway cancels = canceled orders + pending. Exits 1 on a break, 2 when incomplete."`
+	Report    reportCommand    `cmd:"" help:"Write a report for finance: a day, a range of days, an order, the trial balance."`
+	Reconcile reconcileCommand `cmd:"" help:"Read any stretch of the past from the gateway's list, and say what it knows of each day."`
 }
 
 // booksSettings say which payments are ours to account for; serve and audit must be told the same.
@@ -45,13 +46,18 @@ type booksSettings struct {
 	ListLag      time.Duration `name:"list-lag" env:"DAESA_LIST_LAG" default:"10m" help:"How late a row may appear in the gateway's list."`
 }
 
+// gatewaySettings say which gateway is asked, and as whom.
+type gatewaySettings struct {
+	TossURL       string `name:"toss-url" env:"TOSS_BASE_URL" default:"https://api.tosspayments.com" help:"The gateway's API."`
+	TossSecretKey string `name:"toss-secret-key" env:"TOSS_SECRET_KEY" help:"Secret key of the merchant id. Never printed."`
+	MerchantID    string `name:"merchant-id" env:"DAESA_MERCHANT_ID" help:"Every payment must carry it; empty: not checked."`
+}
+
 type serveCommand struct {
 	booksSettings
+	gatewaySettings
 
-	TossURL         string `name:"toss-url" env:"TOSS_BASE_URL" default:"https://api.tosspayments.com" help:"The gateway's API."`
-	TossSecretKey   string `name:"toss-secret-key" env:"TOSS_SECRET_KEY" help:"Secret key of the merchant id. Never printed."`
 	TossSecurityKey string `name:"toss-security-key" env:"TOSS_SECURITY_KEY" help:"64 hexadecimal digits that sign payout and seller notices."`
-	MerchantID      string `name:"merchant-id" env:"DAESA_MERCHANT_ID" help:"Every payment must carry it; empty: not checked."`
 
 	Listen         string        `env:"DAESA_LISTEN" default:"127.0.0.1:8080" help:"Public address: checkout and webhook."`
 	PrivateListen  string        `name:"private-listen" env:"DAESA_PRIVATE_LISTEN" default:"127.0.0.1:9090" help:"Metrics, health and profiles. Keep it private."`
@@ -135,6 +141,8 @@ func (c *cli) run(ctx context.Context, command string, stdout, stderr io.Writer)
 		return c.Audit.run(ctx, c.DatabaseURL, log, stdout)
 	case "report day <day>", "report range <from> <to>", "report order <order-id>", "report trial-balance":
 		return c.Report.run(ctx, command, c.DatabaseURL, log, stdout)
+	case "reconcile":
+		return c.Reconcile.run(ctx, c.DatabaseURL, log, stdout, stderr)
 	default:
 		err = fmt.Errorf("no such command: %s", command)
 	}
