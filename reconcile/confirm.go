@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -146,18 +147,41 @@ func (s *Sweeper) recordConfirm(ctx context.Context, i item, seen ledger.Observa
 		if err != nil || seen.PaymentKey != i.PaymentKey {
 			return c, err
 		}
-		return s.confirmConclusion(i, c, recorded, seen), nil
+		listed := false
+		if seen.Evidence == ledger.EvidenceDead {
+			if listed, err = s.listsMoney(ctx, tx, i.PaymentKey); err != nil {
+				return c, err
+			}
+		}
+		return s.confirmConclusion(i, c, recorded, seen, listed), nil
 	})
 }
 
+// listsMoney reports whether the gateway's list shows money taken under the payment's key.
+func (s *Sweeper) listsMoney(ctx context.Context, tx pgx.Tx, paymentKey string) (bool, error) {
+	rows, err := tx.Query(ctx, `
+		SELECT EXISTS (SELECT 1 FROM mirror g
+			WHERE g.payment_key = @payment_key AND g.kind = 'capture' AND g.amount > 0 AND g.missing_since IS NULL)`,
+		pgx.StrictNamedArgs{"payment_key": paymentKey})
+	if err != nil {
+		return false, fmt.Errorf("look into the mirror: %w", err)
+	}
+	listed, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[bool])
+	if err != nil {
+		return false, fmt.Errorf("look into the mirror: %w", err)
+	}
+	return listed, nil
+}
+
 // confirmConclusion closes the row once the payment is decided. A payment that was decided before, and about which the
-// list said otherwise, is asked about until the gateway shows it or the deadline passes.
-func (s *Sweeper) confirmConclusion(i item, c conclusion, r ledger.Recorded, seen ledger.Observation) conclusion {
+// list said otherwise, is asked about until the gateway shows it or the deadline passes: an answer that no money moved
+// settles nothing where the list shows the money, for it may be an old one.
+func (s *Sweeper) confirmConclusion(i item, c conclusion, r ledger.Recorded, seen ledger.Observation, listed bool) conclusion {
 	switch {
 	case r.Outcome == ledger.OutcomeConflict:
 		c.answer = "contradicts the books: " + r.Detail
 	case r.After.Status.Undecided():
-	case seen.Evidence == ledger.EvidenceCaptured || seen.Evidence == ledger.EvidenceVoided || seen.Evidence == ledger.EvidenceDead:
+	case seen.Evidence == ledger.EvidenceCaptured || seen.Evidence == ledger.EvidenceVoided || (seen.Evidence == ledger.EvidenceDead && !listed):
 		c.result, c.close = ResultSettled, ledger.ClosedSettled
 	case i.lastChance(s.cfg.now()):
 		c.result, c.close = ResultExpired, ledger.ClosedExpired

@@ -99,6 +99,28 @@ func TestConfirm_ExpiredIsFailed(t *testing.T) {
 	ledgertest.RequireSound(t, s.db)
 }
 
+// TestConfirm_AnOldAnswerDoesNotSettleListedMoney: the list shows money for a window that had expired; the first look at
+// the payment is older than that.
+func TestConfirm_AnOldAnswerDoesNotSettleListedMoney(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	key := s.order("order-1", 10_000, tosssim.Card)
+	s.clock.Advance(40 * time.Minute) // the window is over
+	s.must(s.sim.Approve(key))
+	s.poll()
+	s.sim.Fail(tosssim.Fault{Op: tosssim.Get, Kind: tosssim.Stale})
+	s.sweep()
+	if got := s.number(`SELECT count(*) FROM work WHERE kind = 'confirm_unknown' AND closed_at IS NULL`); got != 1 {
+		t.Errorf("%d rows of work ask about listed money, want 1", got)
+	}
+	s.clock.Advance(time.Minute)
+	s.sweep()
+	if p := s.payment(key); p.Captured().Minor != 10_000 {
+		t.Errorf("the books have %s, want 10,000", p.Captured())
+	}
+	ledgertest.RequireSound(t, s.db)
+}
+
 // TestConfirm_ARefusalAfterACrashProvesNothing: the process died between intent and answer, so nobody knows whether the
 // first call arrived. The refusal of the second is no evidence about the first, which may still take the money.
 func TestConfirm_ARefusalAfterACrashProvesNothing(t *testing.T) {
