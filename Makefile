@@ -18,6 +18,10 @@ build: ## build the programs into bin/
 test: setup ## run all tests, with the race detector
 	go test -race ./...
 
+.PHONY: sim
+sim: ## play days of shop life; SEEDS=1-200 says which, CSV=file keeps a line of each
+	go test ./internal/sim -run '^TestSeeds$$' -count=1 -parallel 2 -timeout 0 -v -args -seeds '$(or $(SEEDS),1-20)' $(if $(CSV),-csv '$(abspath $(CSV))')
+
 .PHONY: demo
 demo: setup ## run the whole story on this machine; ONCE=1 ends when it has been told
 	go run ./cmd/demo $(if $(ONCE),-once)

@@ -29,3 +29,9 @@ func (a *App) RereadList(ctx context.Context) error {
 	_, err := a.features.reconcile.Mirror.RereadNightly(ctx)
 	return err
 }
+
+// CloseDays audits every closed day that has no settled audit.
+func (a *App) CloseDays(ctx context.Context) error {
+	_, err := a.features.reconcile.Auditor.CloseDays(ctx)
+	return err
+}

@@ -1,0 +1,188 @@
+package sim_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"maps"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"daesa/pgclient/tosssim"
+)
+
+// front stands before the simulated gateway and makes it contradict itself: its list lacks rows or shows them otherwise,
+// and its payment objects say something else. It remembers every row that it ever answered.
+type front struct {
+	next  http.Handler
+	clock tosssim.Clock
+
+	mu     sync.Mutex
+	hidden map[string]bool                       // rows of the list that are not shown
+	forged map[string]map[string]json.RawMessage // members of a row that are written otherwise
+	lies   map[string]map[string]json.RawMessage // members of a payment object that are written otherwise, by payment key
+	lateBy func(at time.Time) time.Duration      // how long after it happened a row is shown; nil = at once
+	short  int                                   // that many reads lack every second row that was shown before
+	empty  int                                   // that many reads are an empty array
+	null   int                                   // and that many are null
+	shown  map[string]listed                     // every row ever answered, as it was first
+	spoilt int                                   // reads that were short, empty or null
+	read   int                                   // reads answered
+}
+
+// listed is one row of the list.
+type listed struct {
+	Key      string          `json:"transactionKey"`
+	Payment  string          `json:"paymentKey"`
+	Order    string          `json:"orderId"`
+	Word     string          `json:"status"`
+	Currency string          `json:"currency"`
+	Amount   json.RawMessage `json:"amount"`
+	At       time.Time       `json:"transactionAt"`
+}
+
+func (l listed) cancel() bool { return l.Word == "CANCELED" || l.Word == "PARTIAL_CANCELED" }
+
+func (l listed) won() int64 {
+	var amount int64
+	_ = json.Unmarshal(l.Amount, &amount) // what is no whole number is no won
+	return max(amount, -amount)
+}
+
+func newFront(next http.Handler, clock tosssim.Clock) *front {
+	return &front{
+		next: next, clock: clock, hidden: map[string]bool{}, forged: map[string]map[string]json.RawMessage{},
+		lies: map[string]map[string]json.RawMessage{}, shown: map[string]listed{},
+	}
+}
+
+// ServeHTTP lets the gateway answer, and changes what it says.
+func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	isList, isGet := r.URL.Path == "/v1/transactions", strings.HasPrefix(r.URL.Path, "/v1/payments/")
+	if !isList && !isGet {
+		f.next.ServeHTTP(w, r)
+		return
+	}
+	held := &heldReply{ResponseWriter: w, status: http.StatusOK}
+	f.next.ServeHTTP(held, r)
+	if held.hijacked {
+		return
+	}
+	body := held.body.Bytes()
+	switch {
+	case held.status != http.StatusOK:
+	case isList:
+		body = f.list(body)
+	default:
+		body = f.payment(body)
+	}
+	w.WriteHeader(held.status)
+	_, _ = w.Write(body)
+}
+
+func (f *front) list(body []byte) []byte {
+	var rows []json.RawMessage
+	if json.Unmarshal(body, &rows) != nil {
+		return body
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.read++
+	switch {
+	case f.empty > 0:
+		f.empty--
+		f.spoilt++
+		return []byte("[]")
+	case f.null > 0:
+		f.null--
+		f.spoilt++
+		return []byte("null")
+	}
+	short := f.short > 0
+	if short {
+		f.short--
+	}
+	kept := make([]json.RawMessage, 0, len(rows))
+	for _, raw := range rows {
+		var row listed
+		if json.Unmarshal(raw, &row) != nil {
+			kept = append(kept, raw)
+			continue
+		}
+		_, again := f.shown[row.Key]
+		switch {
+		case f.hidden[row.Key]:
+			continue
+		case !again && f.lateBy != nil && row.At.Add(f.lateBy(row.At)).After(f.clock.Now()):
+			continue
+		case again && short && len(kept)%2 == 0:
+			short = false // one is enough
+			f.spoilt++
+			continue
+		}
+		raw = rewritten(raw, f.forged[row.Key])
+		_ = json.Unmarshal(raw, &row) // what was forged may not fit
+		if !again {
+			f.shown[row.Key] = row
+		}
+		kept = append(kept, raw)
+	}
+	out, _ := json.Marshal(kept)
+	return out
+}
+
+func (f *front) payment(body []byte) []byte {
+	var object struct {
+		Key string `json:"paymentKey"`
+	}
+	if json.Unmarshal(body, &object) != nil {
+		return body
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return rewritten(body, f.lies[object.Key])
+}
+
+func rewritten(raw []byte, members map[string]json.RawMessage) []byte {
+	if len(members) == 0 {
+		return raw
+	}
+	var object map[string]json.RawMessage
+	if json.Unmarshal(raw, &object) != nil {
+		return raw
+	}
+	maps.Copy(object, members)
+	out, _ := json.Marshal(object)
+	return out
+}
+
+// with changes the front under its lock.
+func (f *front) with(change func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
+}
+
+// heldReply keeps an answer back.
+type heldReply struct {
+	http.ResponseWriter
+
+	status   int
+	body     bytes.Buffer
+	hijacked bool
+}
+
+// WriteHeader keeps the status.
+func (h *heldReply) WriteHeader(status int) { h.status = status }
+
+// Write keeps the body.
+func (h *heldReply) Write(b []byte) (int, error) { return h.body.Write(b) }
+
+// Hijack gives the connection away: the gateway drops it.
+func (h *heldReply) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	h.hijacked = true
+	return http.NewResponseController(h.ResponseWriter).Hijack()
+}
