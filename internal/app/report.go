@@ -107,7 +107,10 @@ func (c reportCommand) run(ctx context.Context, command, databaseURL string, log
 		}
 		return c.make(ctx, command, reporter, func(r report.Report) error { return c.write(r, stdout) })
 	})
-	if err != nil {
+	switch {
+	case errors.Is(err, ledger.ErrDay), errors.Is(err, report.ErrRange):
+		return ExitIncomplete, err
+	case err != nil:
 		return ExitBreaks, err
 	}
 	return ExitOK, nil

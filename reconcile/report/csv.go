@@ -20,7 +20,7 @@ func writeCSV(w io.Writer, r Report, language Language) error {
 	}
 	out := csv.NewWriter(w)
 	out.UseCRLF = true
-	for _, f := range append(r.told(), Fact{"text_mark", Word(noteMark)}) {
+	for _, f := range append(r.told(language), Fact{"text_mark", Word(noteMark)}) {
 		if err := out.Write([]string{guard(language.say(f.Name)), csvCell(f.Value, language)}); err != nil {
 			return err
 		}

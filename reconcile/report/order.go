@@ -22,6 +22,10 @@ func (r *Reporter) Order(ctx context.Context, orderID string, write func(Report)
 		if err != nil {
 			return err
 		}
+		jobs, err := jobsOf(ctx, tx, order.Events)
+		if err != nil {
+			return err
+		}
 		return write(Report{
 			Name: "order",
 			Facts: []Fact{
@@ -36,7 +40,7 @@ func (r *Reporter) Order(ctx context.Context, orderID string, write func(Report)
 			},
 			Tables: []Table{
 				{Name: "payments", Columns: paymentColumns(), Rows: list(payments)},
-				{Name: "timeline", Columns: timelineColumns(), Rows: timeline(ctx, tx, orderID, order.Payments)},
+				{Name: "timeline", Columns: timelineColumns(), Rows: timeline(ctx, tx, orderID, named{order.Payments, jobs})},
 			},
 		})
 	})
@@ -53,6 +57,7 @@ type foundOrder struct {
 	CreatedAt *time.Time      `db:"created_at"`
 	ExpiresAt *time.Time      `db:"expires_at"`
 	Payments  []string        `db:"payments"`
+	Events    []string        `db:"events"`
 }
 
 func (o foundOrder) amount() Cell {
@@ -70,7 +75,8 @@ func findOrder(ctx context.Context, tx pgx.Tx, orderID string) (foundOrder, erro
 			ARRAY(SELECT p.payment_key FROM payments p WHERE p.order_id = @order_id
 				UNION SELECT g.payment_key FROM mirror g WHERE g.order_id = @order_id
 				UNION SELECT m.payment_key FROM mismatches m WHERE m.order_id = @order_id AND m.payment_key IS NOT NULL
-				ORDER BY 1) AS payments
+				ORDER BY 1) AS payments,
+			ARRAY(SELECT v.event_id FROM events v WHERE v.order_id = @order_id) AS events
 		FROM (VALUES (1)) AS always (here)
 		LEFT JOIN orders o ON o.order_id = @order_id`,
 		pgx.StrictNamedArgs{"order_id": orderID})
@@ -81,6 +87,32 @@ func findOrder(ctx context.Context, tx pgx.Tx, orderID string) (foundOrder, erro
 		return order, nil
 	}
 	return foundOrder{}, fmt.Errorf("order %.64q: %w", orderID, ledger.ErrNotFound)
+}
+
+// named is what the timeline looks up beside the order itself.
+type named struct {
+	Payments []string
+	Jobs     []int64
+}
+
+// jobsOf finds the jobs that deliver events, each by itself: asked for all at once, the planner takes it that they are a
+// hundredth of the queue and reads it whole.
+func jobsOf(ctx context.Context, tx pgx.Tx, events []string) ([]int64, error) {
+	type job struct {
+		ID int64 `db:"id"`
+	}
+	jobs := []int64{}
+	for _, event := range events {
+		found, err := collect[job](ctx, tx, "the order's jobs", `SELECT id FROM river.river_job WHERE args @> @args::jsonb`,
+			pgx.StrictNamedArgs{"args": map[string]string{"event_id": event}})
+		if err != nil {
+			return nil, err
+		}
+		for _, j := range found {
+			jobs = append(jobs, j.ID)
+		}
+	}
+	return jobs, nil
 }
 
 func paymentColumns() []Column {

@@ -41,7 +41,7 @@ type happened struct {
 // timeline reads everything about an order and its payments as one sorted stream. What happened at the same instant is
 // in the order of sources below, and within one in the order in which it was written. The gateway tells whole seconds:
 // what it did stands at the end of its second, but never after we knew of it.
-func timeline(ctx context.Context, tx pgx.Tx, orderID string, payments []string) Rows {
+func timeline(ctx context.Context, tx pgx.Tx, orderID string, of named) Rows {
 	return func(row func(Row) error) error {
 		//nolint:rowserrcheck // ForEachRow closes the rows and checks their error
 		rows, err := tx.Query(ctx, `
@@ -50,7 +50,7 @@ func timeline(ctx context.Context, tx pgx.Tx, orderID string, payments []string)
 			FROM (`+strings.Join(sources(), "\n\t\t\tUNION ALL")+`) AS everything (rank, seq, at, sort_at, source, what, result, currency, amount, payment_key, transaction_key, detail)
 			WHERE at IS NOT NULL
 			ORDER BY COALESCE(sort_at, at), rank, seq, what, transaction_key, detail, result, amount`,
-			pgx.StrictNamedArgs{"order_id": orderID, "payments": payments})
+			pgx.StrictNamedArgs{"order_id": orderID, "payments": of.Payments, "jobs": of.Jobs})
 		if err != nil {
 			return fmt.Errorf("read the timeline of order %s: %w", orderID, err)
 		}
@@ -97,7 +97,7 @@ const (
 
 	// A payment keeps its present state and the times of its last attempt, not every state it had.
 	paymentHappened = `
-		SELECT 2, s.n, s.at, NULL::timestamptz, 'payment', s.what, s.result, p.currency, s.amount, p.payment_key, NULL, s.detail
+		SELECT CASE s.what WHEN 'state' THEN 9 ELSE 2 END, s.n, s.at, NULL::timestamptz, 'payment', s.what, s.result, p.currency, s.amount, p.payment_key, NULL, s.detail
 		FROM payments p
 		CROSS JOIN LATERAL (VALUES
 			(1::bigint, p.created_at, 'known', NULL, p.amount, NULL),
@@ -109,7 +109,7 @@ const (
 		WHERE p.payment_key = ANY(@payments)`
 
 	requestHappened = `
-		SELECT 3, s.n, s.at, NULL::timestamptz, 'cancel_request', s.what, s.result, r.currency, r.amount, r.payment_key, s.transaction_key, s.detail
+		SELECT CASE s.what WHEN 'state' THEN 9 ELSE 3 END, s.n, s.at, NULL::timestamptz, 'cancel_request', s.what, s.result, r.currency, r.amount, r.payment_key, s.transaction_key, s.detail
 		FROM cancel_requests r
 		CROSS JOIN LATERAL (VALUES
 			(1::bigint, r.created_at, 'asked', NULL, NULL, concat_ws('; ', r.request_id, 'asked by ' || r.requested_by)),
@@ -165,8 +165,9 @@ const (
 		JOIN journal_entries e ON e.transaction_id = t.transaction_id
 		WHERE t.payment_key = ANY(@payments)`
 
+	// Open and closed work have an index each.
 	workHappened = `
-		SELECT 9, w.work_id * 10 + s.n, s.at, NULL::timestamptz, 'work', w.kind, s.result, w.currency, w.amount, w.payment_key, w.transaction_key, s.detail
+		SELECT 10, w.work_id * 10 + s.n, s.at, NULL::timestamptz, 'work', w.kind, s.result, w.currency, w.amount, w.payment_key, w.transaction_key, s.detail
 		FROM work w
 		CROSS JOIN LATERAL (VALUES
 			(1::bigint, w.opened_at, 'opened', concat_ws('; ', 'last chance ' || ` + kst + `w.deadline` + kstEnd + `,
@@ -176,20 +177,21 @@ const (
 			(3, w.last_asked_at, 'gateway_asked', concat_ws('; ', w.attempts || ' times', NULLIF(w.last_answer, ''))),
 			(4, w.closed_at, w.closed_as, NULL)
 		) AS s (n, at, result, detail)
-		WHERE w.payment_key = ANY(@payments)`
+		WHERE (w.payment_key = ANY(@payments) AND w.closed_at IS NULL) OR (w.payment_key = ANY(@payments) AND w.closed_at IS NOT NULL)`
 
+	// Every change of a mismatch, and who made it.
 	mismatchHappened = `
-		SELECT 10, m.mismatch_id * 10 + s.n, s.at, NULL::timestamptz, 'mismatch', m.kind, s.result, m.currency, m.amount, m.payment_key, m.transaction_key,
-			concat_ws('; ', 'mismatch ' || m.mismatch_id, s.detail)
+		SELECT 11, m.mismatch_id * 100000 + t.number, t.at, NULL::timestamptz, 'mismatch', m.kind, t.action,
+			CASE WHEN t.changed->>'amount' IS NOT NULL THEN COALESCE(t.changed->>'currency', m.currency) END, (t.changed->>'amount')::bigint,
+			m.payment_key, m.transaction_key,
+			concat_ws('; ', 'mismatch ' || m.mismatch_id, 'by ' || t.actor, t.changed->>'detail', 'assigned to ' || (t.changed->>'assignee'),
+				'to be ' || (t.changed->'proposal'->>'as'), t.changed->>'resolved_as', NULLIF(t.note, ''))
 		FROM mismatches m
-		CROSS JOIN LATERAL (VALUES
-			(1::bigint, m.opened_at, 'opened', m.detail),
-			(2, m.resolved_at, m.resolved_as, NULLIF(m.note, ''))
-		) AS s (n, at, result, detail)
+		JOIN mismatch_trail t ON t.mismatch_id = m.mismatch_id
 		WHERE m.order_id = @order_id OR m.payment_key = ANY(@payments)`
 
 	eventHappened = `
-		SELECT 11, s.n, s.at, NULL::timestamptz, 'event', v.kind, s.result, NULL, NULL, v.payment_key, NULL,
+		SELECT 12, s.n, s.at, NULL::timestamptz, 'event', v.kind, s.result, NULL, NULL, v.payment_key, NULL,
 			concat_ws('; ', v.event_id, 'for the ' || v.audience, s.detail)
 		FROM events v
 		CROSS JOIN LATERAL (VALUES
@@ -202,11 +204,11 @@ const (
 
 	// The jobs that deliver the order's events, as long as the queue keeps them.
 	jobHappened = `
-		SELECT 12, j.id, j.created_at, NULL::timestamptz, 'job', j.kind, j.state::text, NULL, NULL, v.payment_key, NULL,
-			concat_ws('; ', 'job ' || j.id, v.event_id, 'attempt ' || j.attempt || ' of ' || j.max_attempts, 'last tried ' || ` + kst + `j.attempted_at` + kstEnd + `)
-		FROM events v
-		JOIN river.river_job j ON j.args @> jsonb_build_object('event_id', v.event_id)
-		WHERE v.order_id = @order_id`
+		SELECT 13, j.id, j.created_at, NULL::timestamptz, 'job', j.kind, j.state::text, NULL, NULL, v.payment_key, NULL,
+			concat_ws('; ', 'job ' || j.id, j.args->>'event_id', 'attempt ' || j.attempt || ' of ' || j.max_attempts, 'last tried ' || ` + kst + `j.attempted_at` + kstEnd + `)
+		FROM river.river_job j
+		LEFT JOIN events v ON v.event_id = j.args->>'event_id'
+		WHERE j.id = ANY(@jobs)`
 
 	// kst and kstEnd go around a moment within a detail, which is written as people in Korea write it.
 	kst    = `to_char(`

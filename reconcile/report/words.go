@@ -34,8 +34,8 @@ const (
 )
 
 // told are the facts as people read them: the report's name first, and the zone of every time last.
-func (r Report) told() []Fact {
-	told := append([]Fact{{"report", Word(r.Name)}}, r.Facts...)
+func (r Report) told(language Language) []Fact {
+	told := append([]Fact{{"report", Text(language.column("report", r.Name))}}, r.Facts...)
 	return append(told, Fact{"time_zone", Text(noteZone)})
 }
 
@@ -44,7 +44,8 @@ func (r Report) told() []Fact {
 //nolint:gochecknoglobals,gosec // a dictionary; it has no secret
 var korean = map[string]string{
 	// Reports, tables and what they say of themselves.
-	"report": "보고서", "facts": "개요", "day": "영업일", "range": "기간", "order": "주문", "trial_balance": "시산표",
+	"report.day": "영업일 대사 명세", "report.range": "기간 대사 명세", "report.order": "주문 이력", "report.trial_balance": "시산표",
+	"report": "보고서", "facts": "개요", "day": "영업일", "order": "주문",
 	"identity": "대사식", "lines": "내역", "captures": "승인", "orders": "주문별", "changes": "변경", "rows": "거래",
 	"days": "일별", "totals": "합계", "payments": "결제", "timeline": "이력", "accounts": "계정", "reasons": "사유",
 	"from": "시작", "to": "끝", "verdict": "판정", "as_of": "기준시각", "known_at": "기록기준시각", "run_id": "대사번호",

@@ -119,7 +119,7 @@ func (b *workbook) facts(r Report) error {
 	if err := sheet.SetColWidth(2, 2, factWidth); err != nil {
 		return err
 	}
-	for i, f := range r.told() {
+	for i, f := range r.told(b.language) {
 		name := excelize.Cell{StyleID: b.head, Value: b.language.say(f.Name)}
 		value, err := b.cell(f.Value)
 		if err != nil {
