@@ -111,13 +111,17 @@ type mirrored struct {
 
 // upsert writes the rows. A row that is known keeps its first reading; only that it was
 // seen again is noted, and whose it is by the configuration of now. Only a row that this statement inserted has no xmax.
+// The list may write a payment's present status into the row of its approval: what looks like a cancel and bears the key
+// of a capture of ours is that capture.
 func (m *Mirror) upsert(ctx context.Context, tx pgx.Tx, run int64, rows []pgclient.Transaction, now time.Time) (map[string]mirrored, error) {
 	c := m.columns(rows)
 	answer, err := tx.Query(ctx, `
 		INSERT INTO mirror AS g (transaction_key, payment_key, order_id, merchant_id, kind, word, currency, amount, negative,
 			at, day, is_foreign, first_seen_at, last_seen_at, first_run, last_run)
-		SELECT transaction_key, payment_key, order_id, merchant_id, kind, word, currency, amount, negative,
-			at, day::date, is_foreign, @now, @now, @run, @run
+		SELECT transaction_key, payment_key, order_id, merchant_id,
+			CASE WHEN kind = 'cancel' AND EXISTS (SELECT 1 FROM captures c WHERE c.transaction_key = r.transaction_key)
+				THEN 'capture' ELSE kind END,
+			word, currency, amount, negative, at, day::date, is_foreign, @now, @now, @run, @run
 		FROM unnest(@keys::text[], @payments::text[], @orders::text[], @merchants::text[], @kinds::text[], @words::text[],
 			@currencies::text[], @amounts::bigint[], @negatives::boolean[], @ats::timestamptz[], @days::text[], @foreigns::boolean[])
 			AS r (transaction_key, payment_key, order_id, merchant_id, kind, word, currency, amount, negative, at, day, is_foreign)

@@ -403,6 +403,26 @@ func TestPoll_ApprovalRowFollowsItsPayment(t *testing.T) {
 	ledgertest.RequireSound(t, s.db)
 }
 
+// TestPoll_ApprovalRowFirstReadAfterACancel: the same where the list is first read when the payment is canceled already.
+func TestPoll_ApprovalRowFirstReadAfterACancel(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	key := s.paid("order-1", 1000)
+	cancel := s.canceled(key, 400)
+	s.sim.Fail(tosssim.Fault{Op: tosssim.List, Kind: tosssim.Body, Body: fmt.Sprintf(
+		`[{"transactionKey":%q,"paymentKey":%q,"orderId":"order-1","status":"PARTIAL_CANCELED","transactionAt":%q,"currency":"KRW","amount":1000},
+		  {"transactionKey":%q,"paymentKey":%q,"orderId":"order-1","status":"PARTIAL_CANCELED","transactionAt":%q,"currency":"KRW","amount":400}]`,
+		s.text(`SELECT transaction_key FROM captures`), key, noon().Format(time.RFC3339), cancel, key, s.clock.Now().Format(time.RFC3339))})
+	s.clock.Advance(time.Minute)
+	s.poll()
+	s.sweep()
+	st := s.audit(reconcile.ScopeRecent)
+	if n := s.number(`SELECT count(*) FROM mismatches`); n != 0 || st.Verdict != reconcile.VerdictReconciled || st.Sums[0].Gateway.Count != 1 {
+		t.Errorf("got %d mismatches, %s %+v", n, st.Verdict, st.Sums)
+	}
+	ledgertest.RequireSound(t, s.db)
+}
+
 // TestPoll_OddRows: words never heard of are kept and judged by nobody; money that cannot be held exactly is
 // quarantined, never rounded.
 func TestPoll_OddRows(t *testing.T) {

@@ -99,11 +99,6 @@ type Entry struct {
 	Since          time.Time   `json:"since"`
 	Note           string      `json:"note,omitempty"`
 	Kind           ledger.Kind `json:"kind,omitempty"`
-
-	// Of a pending cancel: the redelivery that is expected next, of 7, and when; and until when one can settle it.
-	Attempt      int        `json:"attempt,omitempty"`
-	NextExpected *time.Time `json:"next_expected,omitempty"`
-	LastChance   *time.Time `json:"last_chance,omitempty"`
 }
 
 // Captures compares money taken in one currency.
@@ -235,26 +230,10 @@ func (t *tally) put(f fact, j judged, p part) {
 		OrderID: f.OrderID, PaymentKey: f.PaymentKey, TransactionKey: f.TransactionKey, Amount: p.amount.Minor,
 		Since: f.since(), Note: j.note,
 	}
-	if p.line.pending() || p.line == LineUnproven {
-		entry.waits(f.W)
-	}
 	if p.line == LineBreaks {
 		entry.Kind, entry.Note = j.finding.Kind, j.finding.Detail
 	}
 	line.Entries = append(line.Entries, entry)
-}
-
-// waits tells of a pending cancel how far the gateway's redeliveries are.
-func (e *Entry) waits(w owing) {
-	if w.NoticeAttempt >= 0 {
-		e.Attempt = nextAttempt(w.NoticeAttempt)
-	}
-	if !w.NoticeNextAt.IsZero() {
-		next := w.NoticeNextAt.UTC()
-		e.NextExpected = &next
-	}
-	last := w.Deadline.UTC()
-	e.LastChance = &last
 }
 
 // since is when the transaction happened, as far as anybody says.
