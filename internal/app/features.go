@@ -4,7 +4,6 @@ import (
 	"daesa/checkout"
 	"daesa/ledger"
 	"daesa/reconcile"
-	"daesa/reconcile/desk"
 	"daesa/webhook"
 )
 
@@ -16,7 +15,6 @@ type features struct {
 	checkoutMetrics *checkout.Metrics
 	webhook         *webhook.Handler
 	reconcile       *reconcile.Reconciler
-	desk            *desk.Desk
 }
 
 func newFeatures(a *App) (f features, err error) {
@@ -51,9 +49,6 @@ func newFeatures(a *App) (f features, err error) {
 		Deadline: a.cfg.WebhookDeadline, QueryBudget: a.cfg.WebhookQueryBudget,
 	})
 	if err != nil {
-		return f, err
-	}
-	if f.desk, err = desk.New(desk.Config{DB: a.db, Now: a.cfg.Now}); err != nil {
 		return f, err
 	}
 	f.reconcile, err = reconcile.New(reconcile.Config{

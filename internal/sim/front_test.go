@@ -17,8 +17,9 @@ import (
 // front stands before the simulated gateway and makes it contradict itself: its list lacks rows or shows them otherwise,
 // and its payment objects say something else. It remembers every row that it ever answered.
 type front struct {
-	next  http.Handler
-	clock tosssim.Clock
+	next   http.Handler
+	clock  tosssim.Clock
+	object func(payment string) ([]byte, bool)
 
 	mu     sync.Mutex
 	hidden map[string]bool                       // rows of the list that are not shown
@@ -29,8 +30,17 @@ type front struct {
 	empty  int                                   // that many reads are an empty array
 	null   int                                   // and that many are null
 	shown  map[string]listed                     // every row ever answered, as it was first
-	spoilt int                                   // reads that were short, empty or null
-	read   int                                   // reads answered
+	quirks quirks
+	flick  bool // rows younger than the list may be late are shown in every second read only
+	spoilt int  // reads that were short, empty or null
+	read   int  // reads answered
+}
+
+// quirks are what the gateway does not document of its list, and what must make no difference.
+type quirks struct {
+	voidKey       bool // the cancel of an unpaid account has another key than in the payment object
+	voidAmount    bool // and the whole amount
+	presentStatus bool // an approval is listed with the payment's present status
 }
 
 // listed is one row of the list.
@@ -52,9 +62,9 @@ func (l listed) won() int64 {
 	return max(amount, -amount)
 }
 
-func newFront(next http.Handler, clock tosssim.Clock) *front {
+func newFront(gateway *tosssim.Sim, clock tosssim.Clock) *front {
 	return &front{
-		next: next, clock: clock, hidden: map[string]bool{}, forged: map[string]map[string]json.RawMessage{},
+		next: gateway.Handler(), object: gateway.Payment, clock: clock, hidden: map[string]bool{}, forged: map[string]map[string]json.RawMessage{},
 		lies: map[string]map[string]json.RawMessage{}, shown: map[string]listed{},
 	}
 }
@@ -123,15 +133,47 @@ func (f *front) list(body []byte) []byte {
 			f.spoilt++
 			continue
 		}
+		if f.flick && f.read%2 == 0 && row.At.Add(9*time.Minute).After(f.clock.Now()) {
+			continue
+		}
 		raw = rewritten(raw, f.forged[row.Key])
 		_ = json.Unmarshal(raw, &row) // what was forged may not fit
 		if !again {
 			f.shown[row.Key] = row
 		}
-		kept = append(kept, raw)
+		kept = append(kept, rewritten(raw, f.odd(row)))
 	}
 	out, _ := json.Marshal(kept)
 	return out
+}
+
+// odd is how the list's quirks have the row written.
+func (f *front) odd(row listed) map[string]json.RawMessage {
+	odd := map[string]json.RawMessage{}
+	switch {
+	case row.cancel() && string(row.Amount) == "0":
+		if f.quirks.voidKey {
+			odd["transactionKey"], _ = json.Marshal(row.Key + "L")
+		}
+		if f.quirks.voidAmount {
+			odd["amount"] = f.member(row.Payment, "totalAmount")
+		}
+	case row.Word == "DONE" && f.quirks.presentStatus:
+		odd["status"] = f.member(row.Payment, "status")
+	}
+	maps.DeleteFunc(odd, func(_ string, value json.RawMessage) bool { return value == nil })
+	return odd
+}
+
+// member is what the payment object says now.
+func (f *front) member(payment, name string) json.RawMessage {
+	if raw, ok := f.object(payment); ok {
+		var object map[string]json.RawMessage
+		if json.Unmarshal(raw, &object) == nil {
+			return object[name]
+		}
+	}
+	return nil
 }
 
 func (f *front) payment(body []byte) []byte {
@@ -157,6 +199,13 @@ func rewritten(raw []byte, members map[string]json.RawMessage) []byte {
 	maps.Copy(object, members)
 	out, _ := json.Marshal(object)
 	return out
+}
+
+// reads is how often the list was answered.
+func (f *front) reads() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.read
 }
 
 // with changes the front under its lock.

@@ -38,6 +38,8 @@ type story struct {
 
 	days     int
 	kills    int
+	accepts  int
+	readAt   time.Time // when the gateway last answered with its list
 	verdicts map[string]int
 	cells    map[cell]int
 	breaks   map[string]int // injected, by name
@@ -72,6 +74,8 @@ func play(tb testing.TB, seed uint64) *story {
 			tb.Logf("the story of seed %d:\n%s", seed, strings.Join(s.lines, "\n"))
 		}
 	})
+	s.front.quirks = quirks{voidKey: rng.IntN(3) == 0, voidAmount: rng.IntN(3) == 0, presentStatus: rng.IntN(3) == 0}
+	s.tell("the list: %+v", s.front.quirks)
 	s.before()
 	for range 2 + rng.IntN(2) {
 		s.day()
@@ -127,6 +131,9 @@ func (s *story) day() {
 	s.pass(25 * time.Minute)
 	s.days++
 	s.judge(false)
+	if s.rng.IntN(2) == 0 {
+		s.accept()
+	}
 }
 
 // agenda draws what happens today, and in which order.
@@ -203,13 +210,20 @@ func (s *story) tick() {
 	s.must(s.app.Tidy(s.ctx()))
 	s.observe()
 	s.sent += s.gateway.DeliverDue(s.ctx())
+	read := s.front.reads()
 	_ = s.app.ReadList(s.ctx())
 	_ = s.app.RereadList(s.ctx())
+	if s.front.reads() > read {
+		s.readAt = s.clock.Now()
+	}
 	s.sweep()
 	statement, err := s.app.Audit(s.ctx(), reconcile.Scope{Name: reconcile.ScopeRecent})
 	s.must(err)
 	s.verdicts[string(statement.Verdict)]++
 	s.requireExplained("an audit of the last days", statement)
+	if s.clock.Now().Sub(s.readAt) > listLag+2*time.Minute {
+		s.requireUnsure(statement)
+	}
 	s.closeDays()
 	if s.Failed() {
 		s.FailNow() // what follows says nothing more
@@ -230,6 +244,9 @@ func (s *story) quiesce() {
 	s.finishAll()
 	pauses := append([]time.Duration{45 * time.Second}, tosssim.RedeliverySchedule()...)
 	for _, pause := range append(pauses, time.Hour, 25*time.Hour, 25*time.Hour) {
+		if s.rng.IntN(8) == 0 {
+			s.accept()
+		}
 		s.pass(pause)
 	}
 }

@@ -60,7 +60,7 @@ func newTown(tb testing.TB, opening time.Time, sign int) *town {
 	tb.Cleanup(t.db.Close)
 	t.gateway = tosssim.New(tosssim.Config{SecretKey: secretKey, MerchantID: merchantID, Clock: t.clock, CancelRowSign: sign})
 	t.gateway.SetDelivery(tosssim.DeliveryPlan{})
-	t.front = newFront(t.gateway.Handler(), t.clock)
+	t.front = newFront(t.gateway, t.clock)
 	server := httptest.NewServer(t.front)
 	tb.Cleanup(func() {
 		t.gateway.Close()

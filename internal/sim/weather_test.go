@@ -66,6 +66,10 @@ func faults() []faultKind {
 			s.front.with(func() { s.front.lateBy = lateness })
 			return s.reads(func() int { return s.front.read })
 		}},
+		{"list moving", func(s *story) func() bool {
+			s.front.with(func() { s.front.flick = true })
+			return s.reads(func() int { return s.front.read })
+		}},
 		{"list short", func(s *story) func() bool {
 			s.front.with(func() { s.front.short = 1 })
 			return s.reads(func() int { return s.front.spoilt })
@@ -107,7 +111,9 @@ func (s *story) heal() {
 	s.weather, s.plan = nil, tosssim.DeliveryPlan{Parallel: 1}
 	s.gateway.Heal()
 	s.gateway.SetDelivery(s.plan)
-	s.front.with(func() { s.front.lateBy, s.front.short, s.front.empty, s.front.null = nil, 0, 0, 0 })
+	s.front.with(func() {
+		s.front.lateBy, s.front.flick, s.front.short, s.front.empty, s.front.null = nil, false, 0, 0, 0
+	})
 	s.skew.Store(0)
 }
 
