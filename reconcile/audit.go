@@ -18,9 +18,9 @@ type ScopeName string
 
 // The scopes.
 const (
-	ScopeRecent ScopeName = "recent" // the last days and all open work: every minute
-	ScopeDay    ScopeName = "day"    // one closed business day
-	ScopeAll    ScopeName = "all"    // everything since the books were opened
+	ScopeRecent ScopeName = "recent" // everything, by what changed since the last run: every minute
+	ScopeDay    ScopeName = "day"    // one closed business day, in full
+	ScopeAll    ScopeName = "all"    // everything since the books were opened, in full: every night
 )
 
 // ScopeNames lists every scope.
@@ -32,29 +32,33 @@ type Scope struct {
 	Day  ledger.Day // of ScopeDay
 }
 
-// limit is how long one statement of the audit may take. A whole history may take longer than anything else may.
-func (s Scope) limit() string {
-	if s.Name == ScopeRecent {
-		return "60s"
-	}
-	return "10min"
-}
-
-// recentDays is longer than a notice can take, so that whatever is still owed lies within.
-const recentDays = 5
-
 // storedEntries bounds what one line of a stored statement lists; its figures are always whole.
 const storedEntries = 200
 
 // Auditor compares the gateway's books with ours.
 type Auditor struct{ cfg Config }
 
+// auditLock is the advisory lock that lets one audit run at a time.
+const auditLock = 0x6461657361_02
+
+// wholeLimit is how long one statement of an audit may take that reads a whole day or everything.
+const wholeLimit = "10min"
+
+// errAuditing reports that another audit holds the lock. It is no verdict: nothing was looked at.
+var errAuditing = errors.New("another audit is running")
+
 // Run compares both books in one snapshot, keeps the statement whatever it says, opens a mismatch for each
 // contradiction and resolves those that are none any more. The error is about our own database; everything else is a
 // verdict.
+//
+// What the comparison remembers is committed before the statement is kept. A crash between the two loses one statement
+// and nothing else: what is open is listed by every later one.
 func (a *Auditor) Run(ctx context.Context, scope Scope) (Statement, error) {
 	began := a.cfg.now()
-	s, err := a.compare(ctx, scope, began, nil)
+	s, err := a.alone(ctx, func() (Statement, error) { return a.advance(ctx, scope, began) })
+	if errors.Is(err, errAuditing) {
+		return Statement{}, fmt.Errorf("audit %s %s: %w", scope.Name, scope.Day, err)
+	}
 	if err != nil {
 		s = Statement{Verdict: VerdictError, StartedAt: began, AsOf: began, Reasons: []string{err.Error()}}
 	}
@@ -70,14 +74,83 @@ func (a *Auditor) Run(ctx context.Context, scope Scope) (Statement, error) {
 	return s, nil
 }
 
-// compare reads everything in one snapshot that cannot write. Each transaction that it looked at is handed to see, unless
-// that is nil, in the order in which they happened where the scope is a day.
+// alone runs one audit while this session holds the lock, waiting for another as long as any lock may take. A crash
+// frees it.
+func (a *Auditor) alone(ctx context.Context, run func() (Statement, error)) (s Statement, err error) {
+	conn, err := a.cfg.DB.Acquire(ctx)
+	if err != nil {
+		return Statement{}, fmt.Errorf("take the lock of the audit: %w", err)
+	}
+	defer conn.Release()
+	if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock($1)`, int64(auditLock)); err != nil {
+		if postgres.IsLockTimeout(err) {
+			return Statement{}, errAuditing
+		}
+		return Statement{}, fmt.Errorf("take the lock of the audit: %w", err)
+	}
+	defer func() {
+		free, stop := detached(ctx, 5*time.Second)
+		defer stop()
+		if _, unlockErr := conn.Exec(free, `SELECT pg_advisory_unlock($1)`, int64(auditLock)); unlockErr != nil {
+			err = errors.Join(err, fmt.Errorf("free the lock of the audit: %w", unlockErr), conn.Conn().Close(free))
+		}
+	}()
+	return run()
+}
+
+// advance brings what is remembered up to date with one snapshot and says what it comes to. A run of a day or of
+// everything compares in full as well, and holds what is remembered against it.
+func (a *Auditor) advance(ctx context.Context, scope Scope, now time.Time) (Statement, error) {
+	var s Statement
+	err := postgres.InTxWith(ctx, a.cfg.DB, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
+		w, err := a.window(ctx, tx, scope, now)
+		if err != nil {
+			return err
+		}
+		r := round{Auditor: a, tx: tx, w: w}
+		if scope.Name == ScopeDay {
+			if r.w, err = a.window(ctx, tx, Scope{Name: ScopeRecent}, now); err != nil {
+				return err
+			}
+		}
+		enough, err := r.catchUp(ctx)
+		if err != nil {
+			return err
+		}
+		var t *tally
+		if !enough || scope.Name == ScopeAll {
+			if t, err = r.everything(ctx, enough); err != nil {
+				return err
+			}
+		}
+		switch scope.Name {
+		case ScopeDay:
+			t, err = r.day(ctx, w, scope.Day)
+		case ScopeRecent:
+			t, err = r.runningTally(ctx)
+		case ScopeAll:
+		}
+		if err != nil {
+			return err
+		}
+		s = t.statement(w.reasons)
+		s.Drift, s.drifted = r.drift.found, r.drift.count
+		s.CapturesOpen = scope.Name == ScopeRecent
+		w.looked.Cancels, w.looked.Work, w.looked.Judged = s.Looked.Cancels, s.Looked.Work, r.judged
+		s.Looked = w.looked
+		return r.settle(ctx, !enough)
+	})
+	return s, err
+}
+
+// compare reads everything in full, in one snapshot that cannot write. Each transaction that it looked at is handed to
+// see, unless that is nil, in the order in which they happened where the scope is a day.
 func (a *Auditor) compare(ctx context.Context, scope Scope, now time.Time, see func(seen) error) (Statement, error) {
 	var s Statement
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err := postgres.InTxWith(ctx, a.cfg.DB, options, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `SELECT set_config('statement_timeout', @limit, true)`, pgx.StrictNamedArgs{"limit": scope.limit()}); err != nil {
-			return fmt.Errorf("give the audit its time: %w", err)
+		if err := giveTime(ctx, tx); err != nil {
+			return err
 		}
 		var err error
 		s, err = a.compareIn(ctx, tx, scope, now, see)
@@ -92,19 +165,26 @@ func (a *Auditor) compareIn(ctx context.Context, tx pgx.Tx, scope Scope, now tim
 	if err != nil {
 		return Statement{}, err
 	}
-	t := newTally(w.bounds)
-	if scope.Name == ScopeDay {
-		t.agreedMax = storedEntries
-	}
-	if err := a.facts(ctx, tx, w, func(f fact) error { return tell(see, f.seen(t.add(f))) }); err != nil {
-		return Statement{}, err
-	}
-	captures, err := a.captures(ctx, tx, w, t, see)
+	r := round{Auditor: a, tx: tx, w: w}
+	t := w.tally()
+	err = r.inFull(ctx, w, func(facts []factRow) error {
+		for _, f := range facts {
+			if !f.counts() || !w.holds(f) {
+				continue
+			}
+			if err := tell(see, f.fact().seen(t.add(f.fact()))); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 	if err != nil {
 		return Statement{}, err
 	}
+	if _, err := a.captures(ctx, tx, w, t, see); err != nil {
+		return Statement{}, err
+	}
 	s := t.statement(w.reasons)
-	s.Captures = captures
 	w.looked.Cancels, w.looked.Work = s.Looked.Cancels, s.Looked.Work
 	s.Looked = w.looked
 	return s, nil

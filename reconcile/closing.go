@@ -80,6 +80,28 @@ func (a *Auditor) openDays(ctx context.Context) ([]ledger.Day, error) {
 	return days, nil
 }
 
+// RunNightly audits everything once a night. The audits themselves say whether tonight's is done, so that a missed tick
+// is made up for; one that failed or could not tell is made again within the hour.
+func (a *Auditor) RunNightly(ctx context.Context) (s Statement, ran bool, err error) {
+	now := a.cfg.now()
+	rows, err := a.cfg.DB.Query(ctx, `
+		SELECT EXISTS (SELECT 1 FROM audit_runs
+			WHERE scope = 'all' AND started_at >= @night AND (started_at > @again OR verdict NOT IN ('incomplete', 'error')))`,
+		pgx.StrictNamedArgs{"night": lastNight(now), "again": now.Add(-closeAgain)})
+	if err != nil {
+		return Statement{}, false, fmt.Errorf("look for tonight's audit: %w", err)
+	}
+	done, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[bool])
+	if err != nil {
+		return Statement{}, false, fmt.Errorf("look for tonight's audit: %w", err)
+	}
+	if done {
+		return Statement{}, false, nil
+	}
+	s, err = a.Run(ctx, Scope{Name: ScopeAll})
+	return s, true, err
+}
+
 func nullTime(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil

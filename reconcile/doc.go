@@ -8,7 +8,8 @@
 //     from nothing else, so that it can contradict the books; what it knows and they lack becomes work in the same
 //     database transaction.
 //   - The audit (audit.go) compares the two in one snapshot, by transaction key, in count and in money, and says
-//     which it was: reconciled, reconciled with pending, breaks, or not able to tell.
+//     which it was: reconciled, reconciled with pending, breaks, or not able to tell. Each minute it goes by what
+//     changed (increment.go), which full runs hold against everything (full.go).
 //
 // Nothing here changes a payment but ledger.Record. Start with sweep.go, then mirror.go, then identity.go, which is the
 // identity itself. How a cancel of our own ends whose answer was lost is in cancelrequest.go and cancelsight.go.

@@ -39,6 +39,9 @@ func (l LineName) pending() bool {
 	return l == LineInFlight || l == LineRedelivery || l == LineSweeping || l == LineInProgress
 }
 
+// listed reports whether the statement lists what is on the line: what agrees is counted only.
+func (l LineName) listed() bool { return l != LineApplied && slices.Contains(LineNames(), l) }
+
 // side is one set's view of a transaction key; absent when Present is false.
 type side struct {
 	Present bool
@@ -91,6 +94,9 @@ type bounds struct {
 	since   time.Time // and from here
 	listLag time.Duration
 }
+
+// inFlightFor is how long a pending cancel counts as just found.
+const inFlightFor = time.Minute
 
 // maximumAge is when work stops counting as an explanation.
 func (w owing) maximumAge() time.Time {
@@ -185,7 +191,7 @@ func (w owing) line(now time.Time) LineName {
 	switch {
 	case w.Kind == ledger.WorkCancelInProgress:
 		return LineInProgress
-	case now.Sub(w.OpenedAt) < time.Minute:
+	case now.Sub(w.OpenedAt) < inFlightFor:
 		return LineInFlight
 	case w.NoticeNextAt.After(now):
 		return LineRedelivery

@@ -134,7 +134,7 @@ func (r takenRow) seen(j judged) seen {
 		s.G = side{Present: true, Amount: ledger.Money{Minor: r.Amount, Currency: r.Currency}, At: r.At}
 	}
 	if r.Booked != nil && r.BookedCurrency != nil {
-		s.B = side{Present: true, Amount: ledger.Money{Minor: *r.Booked, Currency: ledger.Currency(*r.BookedCurrency)}, At: r.At}
+		s.B = side{Present: true, Amount: ledger.Money{Minor: *r.Booked, Currency: *r.BookedCurrency}, At: r.At}
 	}
 	if r.Channel != nil {
 		s.Channel = *r.Channel

@@ -25,6 +25,7 @@ type Metrics struct {
 	auditVerdict, auditLast                *prometheus.GaugeVec
 	differenceCount, differenceAmount      *prometheus.GaugeVec
 	breaks                                 *prometheus.GaugeVec
+	drifted                                *prometheus.CounterVec
 	mismatchesOpen, mismatchesAmountAtRisk *prometheus.GaugeVec
 }
 
@@ -67,6 +68,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		differenceCount:        gauges("identity_unexplained", "Cancels at the gateway that the last audit of a scope could not explain.", "scope"),
 		differenceAmount:       gauges("identity_unexplained_minor", "Money at the gateway that the last audit of a scope could not explain, minor units.", "scope", "currency"),
 		breaks:                 gauges("audit_breaks", "Contradictions in the last audit of a scope.", "scope"),
+		drifted:                counters("audit_drift_total", "Keys and sums that the running audit had wrong when a scope compared in full. Any is a bug; they were repaired.", "scope"),
 		mismatchesOpen:         gauges("mismatches_open", "Mismatches not yet resolved, by kind.", "kind"),
 		mismatchesAmountAtRisk: gauges("mismatches_at_risk_minor", "Money at risk in mismatches not yet resolved, minor units.", "currency"),
 	}
@@ -100,6 +102,7 @@ func (m *Metrics) start() {
 		m.auditLast.WithLabelValues(string(s))
 		m.differenceCount.WithLabelValues(string(s))
 		m.breaks.WithLabelValues(string(s))
+		m.drifted.WithLabelValues(string(s))
 		for _, c := range moneyCurrencies() {
 			m.differenceAmount.WithLabelValues(string(s), string(c))
 		}
@@ -140,6 +143,7 @@ func (m *Metrics) audited(s Statement, now time.Time) {
 		return
 	}
 	m.breaks.WithLabelValues(string(s.Scope)).Set(float64(len(s.findings)))
+	m.drifted.WithLabelValues(string(s.Scope)).Add(float64(s.drifted))
 	count := 0
 	for _, c := range moneyCurrencies() {
 		amount := int64(0)

@@ -282,7 +282,7 @@ func TestPoll_ForeignRows(t *testing.T) {
 	s.row("f2", "pay-f", "other-1", "CANCELED", "5000")
 	s.clock.Advance(time.Minute)
 	s.poll()
-	st := s.audit(reconcile.ScopeRecent)
+	st := s.audit(reconcile.ScopeAll)
 	if st.Verdict != reconcile.VerdictReconciled || st.Looked.ForeignRows != 2 || s.number(`SELECT count(*) FROM work`) != 0 {
 		t.Errorf("got %s %+v", st.Verdict, st.Looked)
 	}
@@ -340,8 +340,11 @@ func TestPoll_CaptureOfOurOrder(t *testing.T) {
 	if p := s.payment(key); p.Status != ledger.StatusDone {
 		t.Errorf("got %s", p.Status)
 	}
-	if st := s.audit(reconcile.ScopeRecent); st.Verdict != reconcile.VerdictReconciled || st.Captures[0].Booked.Count != 1 {
+	if st := s.audit(reconcile.ScopeRecent); st.Verdict != reconcile.VerdictReconciled || !st.CapturesOpen || len(st.Captures) != 0 {
 		t.Errorf("after: got %s %+v", st.Verdict, st.Captures)
+	}
+	if st := s.audit(reconcile.ScopeAll); st.Verdict != reconcile.VerdictReconciled || st.Captures[0].Booked.Count != 1 {
+		t.Errorf("in full: got %s %+v", st.Verdict, st.Captures)
 	}
 	ledgertest.RequireSound(t, s.db)
 }

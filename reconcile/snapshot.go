@@ -15,10 +15,26 @@ import (
 type window struct {
 	bounds
 	from, to time.Time
-	allWork  bool // open work counts wherever its cancel lies
-	ordered  bool // in the order in which it happened
+	endless  bool // to is only shown
 	reasons  []string
 	looked   Looked
+}
+
+// until ends what is read. A row may bear a time that has not come yet, so a window without an end has none here.
+func (w window) until() time.Time {
+	if w.endless {
+		return time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+	}
+	return w.to
+}
+
+// tally begins to count what lies in the window.
+func (w window) tally() *tally {
+	t := newTally(w.bounds)
+	if !w.endless {
+		t.agreedMax = storedEntries
+	}
+	return t
 }
 
 // farFuture ends a window that has no end of its own.
@@ -26,12 +42,9 @@ func farFuture(now time.Time) time.Time { return now.Add(day) }
 
 // window finds out how far the list was read without a gap.
 func (a *Auditor) window(ctx context.Context, tx pgx.Tx, scope Scope, now time.Time) (window, error) {
-	w := window{bounds: bounds{now: now, listLag: a.cfg.ListLag}, from: a.cfg.OpeningAt, to: farFuture(now), allWork: true}
+	w := window{bounds: bounds{now: now, listLag: a.cfg.ListLag}, from: a.cfg.OpeningAt, to: farFuture(now), endless: true}
 	switch scope.Name {
-	case ScopeRecent:
-		if recent := now.Add(-recentDays * day); recent.After(w.from) {
-			w.from = recent
-		}
+	case ScopeRecent, ScopeAll:
 	case ScopeDay:
 		start := scope.Day.Start()
 		if start.IsZero() {
@@ -40,8 +53,7 @@ func (a *Auditor) window(ctx context.Context, tx pgx.Tx, scope Scope, now time.T
 		if start.After(w.from) {
 			w.from = start
 		}
-		w.to, w.allWork, w.ordered = scope.Day.End(), false, true
-	case ScopeAll:
+		w.to, w.endless = scope.Day.End(), false
 	default:
 		return w, errors.New("an audit needs a scope")
 	}
@@ -58,29 +70,44 @@ type coverage struct {
 	Foreign  int        `db:"foreign_rows"`
 }
 
+// lookedAtWindow counts the reads that touch the window, and all that is known of it.
+const lookedAtWindow = `
+		touched AS (
+			SELECT count(*) FILTER (WHERE result = 'complete')::integer AS runs, count(*) FILTER (WHERE result = 'failed')::integer AS failed
+			FROM list_runs WHERE window_to >= @from AND window_from < @to),
+		held AS (
+			SELECT count(*)::integer AS rows, count(*) FILTER (WHERE is_foreign)::integer AS foreign_rows
+			FROM mirror WHERE at >= @from AND at < @to)`
+
+// lookedAtLately counts the newest reads only: each minute nobody counts history.
+const lookedAtLately = `
+		touched AS (
+			SELECT count(*) FILTER (WHERE result = 'complete')::integer AS runs, count(*) FILTER (WHERE result = 'failed')::integer AS failed,
+				COALESCE(sum(rows), 0)::integer AS rows
+			FROM list_runs WHERE started_at >= @to::timestamptz - interval '1 hour'),
+		held AS (SELECT rows, 0 AS foreign_rows FROM touched)`
+
 // coverage reads which part of the window complete reads of the list cover without a gap. Running and failed reads
 // cover nothing.
 func (a *Auditor) coverage(ctx context.Context, tx pgx.Tx, scope Scope, w *window) error {
+	looked, to := lookedAtWindow, w.until()
+	if scope.Name == ScopeRecent {
+		looked, to = lookedAtLately, w.now
+	}
 	rows, err := tx.Query(ctx, `
 		WITH base AS (
 			SELECT CASE WHEN @opened THEN @from::timestamptz ELSE GREATEST(@from::timestamptz, lower(stretches)) END AS at, stretches
 			FROM list_covered),
-		touched AS (
-			SELECT count(*) FILTER (WHERE result = 'complete')::integer AS runs, count(*) FILTER (WHERE result = 'failed')::integer AS failed
-			FROM list_runs WHERE window_to >= @from AND window_from < @to),
 		latest AS (
 			SELECT result, error FROM list_runs
 			WHERE result <> 'running' AND reason IN ('poll', 'reread') -- a stretch of the past shows in what is covered
-			ORDER BY started_at DESC, run_id DESC LIMIT 1),
-		held AS (
-			SELECT count(*)::integer AS rows, count(*) FILTER (WHERE is_foreign)::integer AS foreign_rows
-			FROM mirror WHERE at >= @from AND at < @to)
+			ORDER BY started_at DESC, run_id DESC LIMIT 1),`+looked+`
 		SELECT (SELECT at FROM base) AS since,
 			(SELECT upper(s) FROM base, unnest(stretches) AS s WHERE s @> base.at) AS as_of,
-			runs, failed, rows, foreign_rows,
+			touched.runs, touched.failed, held.rows, held.foreign_rows,
 			COALESCE((SELECT error FROM latest WHERE result = 'failed'), '') AS last_fail
 		FROM touched, held`,
-		pgx.StrictNamedArgs{"opened": !a.cfg.OpeningAt.IsZero(), "from": w.from, "to": w.to})
+		pgx.StrictNamedArgs{"opened": !a.cfg.OpeningAt.IsZero(), "from": w.from, "to": to})
 	if err != nil {
 		return fmt.Errorf("read how far the list was read: %w", err)
 	}
@@ -153,34 +180,29 @@ type factRow struct {
 	Missing        bool             `db:"missing"`
 	VoidAlias      bool             `db:"void_alias"`
 	Accepted       []acceptance     `db:"accepted"`
+	Excluded       bool             `db:"excluded"` // another system's, or from before the opening
+	Known          bool             `db:"known"`    // remembered from an earlier run, as follows
+	JPaymentKey    string           `db:"j_payment_key"`
+	JOrderID       string           `db:"j_order_id"`
+	JDay           *string          `db:"j_day"`
+	JCurrency      *ledger.Currency `db:"j_currency"`
+	JAmount        *int64           `db:"j_amount"`
+	JParts         []share          `db:"j_parts"`
+	JEntries       []listing        `db:"j_entries"`
+	JRecheckAt     *time.Time       `db:"j_recheck_at"`
+	JRecheckAsOf   *time.Time       `db:"j_recheck_as_of"`
 }
 
-// factOrder is the order in which a day happened: one and the same however often and from whichever copy it is read.
-const factOrder = `
-		ORDER BY COALESCE(g.at, c.canceled_at, w.opened_at), k.transaction_key COLLATE "C"`
-
-// facts reads the three sets by transaction key and hands each fact to visit. A cancel that moved no money counts as nothing on
-// both sides, whatever amount the list writes beside it. Where several payments claim one key, the work of the payment
-// that has it counts.
+// facts reads what the three sets say of each key, in their order, and what it last came to. A cancel that moved no money counts as
+// nothing on both sides, whatever amount the list writes beside it. Where several payments claim one key, the work of
+// the payment that has it counts.
 //
 // LIMIT and OFFSET keep the planner from joining with a whole table: each key is looked up, so that an audit costs what
-// it compares.
-func (a *Auditor) facts(ctx context.Context, tx pgx.Tx, w window, visit func(fact) error) error {
-	order := ""
-	if w.ordered {
-		order = factOrder
-	}
-	//nolint:rowserrcheck // ForEachRow closes the rows and checks their error
+// it compares. What is rarely needed is only looked up where it is: whether a cancel was a void where the books do not
+// say the same as the list, and whose a row is where the list has none of ours.
+func (a *Auditor) facts(ctx context.Context, tx pgx.Tx, keys []string) ([]factRow, error) {
 	rows, err := tx.Query(ctx, `
-		WITH keys AS (
-			SELECT g.transaction_key FROM mirror g WHERE g.kind = 'cancel' AND NOT g.is_foreign AND g.at >= @from AND g.at < @to
-			UNION
-			SELECT c.transaction_key FROM cancels c WHERE c.canceled_at >= @from AND c.canceled_at < @to
-			UNION
-			SELECT w.transaction_key FROM work w
-			WHERE @all_work AND w.closed_at IS NULL AND w.transaction_key IS NOT NULL
-				AND w.kind IN ('cancel_claimed', 'cancel_listed', 'cancel_in_progress'))
-		SELECT k.transaction_key, COALESCE(g.payment_key, c.payment_key, w.payment_key) AS payment_key,
+		SELECT k.transaction_key, COALESCE(g.payment_key, c.payment_key, w.payment_key, '') AS payment_key,
 			COALESCE(g.order_id, c.order_id, w.order_id, '') AS order_id,
 			g.currency AS g_currency, g.at AS g_at, CASE WHEN v.void THEN 0 ELSE g.amount END AS g_amount,
 			c.currency AS b_currency, c.amount AS b_amount, c.canceled_at AS b_at, c.channel AS b_channel,
@@ -190,25 +212,30 @@ func (a *Auditor) facts(ctx context.Context, tx pgx.Tx, w window, visit func(fac
 			COALESCE(c.amount = 0 AND EXISTS (SELECT 1 FROM mirror x WHERE x.payment_key = c.payment_key AND x.kind = 'cancel' OFFSET 0), false) AS void_alias,
 			(SELECT jsonb_agg(jsonb_build_object('kind', m.kind, 'currency', m.currency, 'minor', m.amount)) FROM mismatches m
 				WHERE m.transaction_key = k.transaction_key AND m.resolved_as = 'accepted' AND m.amount IS NOT NULL
-					AND (m.kind <> 'history_changed' OR m.detail = @vanished)) AS accepted
-		FROM keys k
+					AND (m.kind <> 'history_changed' OR m.detail = @vanished)) AS accepted,
+			g.payment_key IS NULL AND EXISTS (SELECT 1 FROM mirror x
+				WHERE x.transaction_key = k.transaction_key AND (x.is_foreign OR x.at < @opening OR x.kind = 'unrecognized') OFFSET 0) AS excluded,
+			j.key IS NOT NULL AS known, COALESCE(j.payment_key, '') AS j_payment_key, COALESCE(j.order_id, '') AS j_order_id,
+			j.day::text AS j_day, j.currency AS j_currency, j.amount AS j_amount, j.parts AS j_parts, j.entries AS j_entries,
+			j.recheck_at AS j_recheck_at, j.recheck_as_of AS j_recheck_as_of
+		FROM unnest(@keys::text[]) WITH ORDINALITY AS k (transaction_key, number)
 		LEFT JOIN LATERAL (
 			SELECT x.payment_key, x.order_id, x.currency, x.amount, x.at, x.missing_since
 			FROM mirror x
 			WHERE x.transaction_key = k.transaction_key AND x.kind = 'cancel' AND NOT x.is_foreign AND x.at >= @opening
 			LIMIT 1) g ON true
 		LEFT JOIN LATERAL (
-			SELECT p.virtual_account
-				AND NOT EXISTS (SELECT 1 FROM captures x WHERE x.payment_key = p.payment_key OFFSET 0)
-				AND NOT EXISTS (SELECT 1 FROM mirror x WHERE x.payment_key = p.payment_key AND x.kind = 'capture' AND x.amount > 0 OFFSET 0) AS void
-			FROM payments p
-			WHERE p.payment_key = g.payment_key
-			LIMIT 1) v ON true
-		LEFT JOIN LATERAL (
 			SELECT x.payment_key, x.order_id, x.currency, x.amount, x.canceled_at, x.channel
 			FROM cancels x
 			WHERE x.transaction_key = k.transaction_key
 			LIMIT 1) c ON true
+		LEFT JOIN LATERAL (
+			SELECT p.virtual_account
+				AND NOT EXISTS (SELECT 1 FROM captures x WHERE x.payment_key = p.payment_key OFFSET 0)
+				AND NOT EXISTS (SELECT 1 FROM mirror x WHERE x.payment_key = p.payment_key AND x.kind = 'capture' AND x.amount > 0 OFFSET 0) AS void
+			FROM payments p
+			WHERE p.payment_key = g.payment_key AND (c.amount, c.currency) IS DISTINCT FROM (g.amount, g.currency)
+			LIMIT 1) v ON true
 		LEFT JOIN LATERAL (
 			SELECT o.payment_key, o.order_id, o.kind, o.opened_at, o.deadline, o.notice_attempt, o.notice_next_at, o.currency, o.amount
 			FROM work o
@@ -216,26 +243,46 @@ func (a *Auditor) facts(ctx context.Context, tx pgx.Tx, w window, visit func(fac
 				AND o.kind IN ('cancel_claimed', 'cancel_listed', 'cancel_in_progress')
 			ORDER BY o.payment_key = COALESCE(g.payment_key, c.payment_key) DESC NULLS LAST, o.work_id
 			LIMIT 1) w ON true
-		WHERE (g.payment_key IS NULL OR (g.at >= @from AND g.at < @to) OR (@all_work AND w.kind IS NOT NULL))
-			AND NOT (g.payment_key IS NULL AND EXISTS (SELECT 1 FROM mirror x
-				WHERE x.transaction_key = k.transaction_key AND (x.is_foreign OR x.at < @opening OR x.kind = 'unrecognized') OFFSET 0))
-			AND (g.payment_key IS NOT NULL OR c.payment_key IS NOT NULL OR w.kind IS NOT NULL)`+order,
-		pgx.StrictNamedArgs{"from": w.from, "to": w.to, "opening": a.cfg.OpeningAt, "all_work": w.allWork, "vanished": detailVanished})
+		LEFT JOIN LATERAL (
+			SELECT x.key, x.payment_key, x.order_id, x.day, x.currency, x.amount, x.parts, x.entries, x.recheck_at, x.recheck_as_of
+			FROM audit_judged x
+			WHERE x.subject = 'cancel' AND x.key = k.transaction_key
+			LIMIT 1) j ON true
+		ORDER BY k.number`,
+		pgx.StrictNamedArgs{"keys": keys, "opening": a.cfg.OpeningAt, "vanished": detailVanished})
 	if err != nil {
-		return fmt.Errorf("read the cancels of both books: %w", err)
+		return nil, fmt.Errorf("read the cancels of both books: %w", err)
 	}
-	var r factRow
-	_, err = pgx.ForEachRow(rows, []any{
-		&r.TransactionKey, &r.PaymentKey, &r.OrderID, &r.GCurrency, &r.GAt, &r.GAmount, &r.BCurrency, &r.BAmount, &r.BAt, &r.BChannel,
-		&r.WKind, &r.WOpenedAt, &r.WDeadline, &r.WAttempt, &r.WNextAt, &r.WCurrency, &r.WAmount,
-		&r.Missing, &r.VoidAlias, &r.Accepted,
-	}, func() error {
-		return visit(r.fact())
-	})
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByName[factRow])
 	if err != nil {
-		return fmt.Errorf("read the cancels of both books: %w", err)
+		return nil, fmt.Errorf("read the cancels of both books: %w", err)
 	}
-	return nil
+	return all, nil
+}
+
+// counts reports whether the key is in one of the sets, and ours.
+func (r factRow) counts() bool {
+	return !r.Excluded && (r.GAt != nil || r.BAt != nil || r.WKind != nil)
+}
+
+// now is what the key comes to by the bounds.
+func (r factRow) now(b bounds) memory {
+	if !r.counts() {
+		return memory{about: aboutCancel, key: r.TransactionKey}
+	}
+	f := r.fact()
+	return f.remember(judge(f, b), b)
+}
+
+// before is what the key last came to.
+func (r factRow) before() memory {
+	if !r.Known {
+		return memory{about: aboutCancel, key: r.TransactionKey}
+	}
+	return memoryRow{
+		Subject: aboutCancel, Key: r.TransactionKey, PaymentKey: r.JPaymentKey, OrderID: r.JOrderID, Day: r.JDay, Currency: r.JCurrency,
+		Amount: r.JAmount, Parts: r.JParts, Entries: r.JEntries, RecheckAt: r.JRecheckAt, RecheckAsOf: r.JRecheckAsOf,
+	}.memory()
 }
 
 func (r factRow) fact() fact {

@@ -27,22 +27,32 @@ func Verdicts() []Verdict {
 
 // Statement is one audit: what was looked at, what both books say, and what explains the difference.
 type Statement struct {
-	Scope     ScopeName   `json:"scope"`
-	Day       ledger.Day  `json:"day,omitempty"`
-	StartedAt time.Time   `json:"started_at"`
-	AsOf      time.Time   `json:"as_of"`
-	Verdict   Verdict     `json:"verdict"`
-	Reasons   []string    `json:"reasons,omitempty"` // why it is incomplete, or what failed
-	Looked    Looked      `json:"looked"`
-	Sums      []Sum       `json:"sums"`               // the identity, per currency
-	Lines     []Line      `json:"lines"`              // per line and currency; lines without anything are left out
-	Captures  []Captures  `json:"captures,omitempty"` // per currency
-	Orders    []OrderRoll `json:"orders,omitempty"`   // what canceled at the gateway means for orders
+	Scope     ScopeName  `json:"scope"`
+	Day       ledger.Day `json:"day,omitempty"`
+	StartedAt time.Time  `json:"started_at"`
+	AsOf      time.Time  `json:"as_of"`
+	Verdict   Verdict    `json:"verdict"`
+	Reasons   []string   `json:"reasons,omitempty"` // why it is incomplete, or what failed
+	Looked    Looked     `json:"looked"`
+	Sums      []Sum      `json:"sums"`               // the identity, per currency
+	Lines     []Line     `json:"lines"`              // per line and currency; lines without anything are left out
+	Captures  []Captures `json:"captures,omitempty"` // per currency
+	// CapturesOpen says that Captures has only what does not agree: all of them are counted by the runs of a day and of
+	// everything.
+	CapturesOpen bool        `json:"captures_open,omitempty"`
+	Orders       []OrderRoll `json:"orders,omitempty"` // what canceled at the gateway means for orders
+	// Drift says where the running sums had gone wrong, which is an error of ours and was repaired. The figures here are
+	// those of the full comparison.
+	Drift []string `json:"drift,omitempty"`
 
 	findings []ledger.Finding
+	drifted  int // how many; Drift names the first
 }
 
 // Looked is what the audit looked at: a passing audit that looked at nothing shows it.
+//
+// The run of each minute goes by what changed. It counts the reads that began within the last hour and the rows they
+// showed; the rows known of the whole window, and those of other systems, are counted by the other runs.
 type Looked struct {
 	From        time.Time `json:"from"`
 	To          time.Time `json:"to"`
@@ -51,8 +61,9 @@ type Looked struct {
 	FailedRuns  int       `json:"failed_runs"`
 	Rows        int       `json:"rows"` // of the mirror
 	ForeignRows int       `json:"foreign_rows"`
-	Cancels     int       `json:"cancels"` // of our books
-	Work        int       `json:"work"`    // open, about cancels
+	Cancels     int       `json:"cancels"`          // of our books
+	Work        int       `json:"work"`             // open, about cancels
+	Judged      int       `json:"judged,omitempty"` // keys compared anew by a run that goes by what changed
 }
 
 // Sum is the identity in one currency: Gateway = Canceled + Pending + Accepted + Unexplained, in count and in money.
@@ -141,15 +152,13 @@ func (s Statement) bounded(n int) Statement {
 	return s
 }
 
-// tally collects facts into a statement.
+// tally collects what the keys came to into a statement.
 type tally struct {
 	bounds    bounds
-	sums      map[ledger.Currency]*Sum
-	lines     map[lineKey]*Line
-	orders    map[string]*orderState
+	totals    totals
+	entries   map[lineKey][]Entry
 	findings  []ledger.Finding
-	cancels   int
-	work      int
+	orders    map[string]*orderState
 	agreedMax int // of what agrees, this many are listed on its line
 }
 
@@ -158,82 +167,160 @@ type lineKey struct {
 	currency ledger.Currency
 }
 
-type orderState struct {
-	currency       ledger.Currency
-	pending, other bool
-}
-
 func newTally(b bounds) *tally {
-	return &tally{
-		bounds: b, sums: make(map[ledger.Currency]*Sum), lines: map[lineKey]*Line{}, orders: map[string]*orderState{},
-	}
+	return &tally{bounds: b, totals: totals{}, entries: map[lineKey][]Entry{}, orders: map[string]*orderState{}}
 }
 
 // add puts one fact on its lines and says what it came to.
 func (t *tally) add(f fact) judged {
 	j := judge(f, t.bounds)
-	if f.B.Present {
-		t.cancels++
-	}
-	if f.W.Present {
-		t.work++
-	}
-	if f.G.Present {
-		sum := t.sum(f.G.Amount.Currency)
-		sum.Gateway = sum.Gateway.plus(Figure{1, f.G.Amount.Minor})
-	}
+	t.take(f.remember(j, t.bounds))
 	for _, p := range j.parts {
-		t.put(f, j, p)
-	}
-	t.roll(f, j)
-	if j.finding != nil {
-		t.findings = append(t.findings, *j.finding)
+		key := lineKey{LineApplied, p.amount.Currency}
+		if p.line == LineApplied && len(t.entries[key]) < t.agreedMax {
+			t.entries[key] = append(t.entries[key], f.entry(j, p))
+		}
 	}
 	return j
 }
 
-func (t *tally) sum(c ledger.Currency) *Sum {
-	if t.sums[c] == nil {
-		t.sums[c] = &Sum{Currency: c}
+// take puts what one key came to on its lines.
+func (t *tally) take(m memory) {
+	for _, s := range m.parts {
+		t.totals.add(s)
 	}
-	return t.sums[c]
-}
-
-func (t *tally) put(f fact, j judged, p part) {
-	figure := Figure{p.count, p.amount.Minor}
-	key := lineKey{p.line, p.amount.Currency}
-	if t.lines[key] == nil {
-		t.lines[key] = &Line{Name: p.line, Currency: p.amount.Currency}
+	t.list(m)
+	if m.about != aboutCancel {
+		return
 	}
-	line := t.lines[key]
-	line.Figure = line.plus(figure)
-	if f.G.Present {
-		sum := t.sum(f.G.Amount.Currency)
-		switch {
-		case p.line == LineApplied:
-			sum.Canceled = sum.Canceled.plus(figure)
-		case p.line.pending():
-			sum.Pending = sum.Pending.plus(figure)
-		case p.line == LineAccepted:
-			sum.Accepted = sum.Accepted.plus(figure)
-		case p.line == LineUnexplained:
-			sum.Unexplained = sum.Unexplained.plus(figure)
-		}
-	}
-	if p.line == LineApplied && len(line.Entries) >= t.agreedMax {
-		if t.agreedMax > 0 {
-			line.More++
+	var first orderState
+	o := t.orders[m.orderID]
+	if o == nil {
+		if first.see(m, false) {
+			t.orders[m.orderID] = &first
 		}
 		return
 	}
-	entry := Entry{
-		OrderID: f.OrderID, PaymentKey: f.PaymentKey, TransactionKey: f.TransactionKey, Amount: p.amount.Minor,
-		Since: f.since(), Note: j.note,
+	o.see(m, true)
+}
+
+// list keeps the entries, and the contradictions behind them.
+func (t *tally) list(m memory) {
+	for _, l := range m.entries {
+		key := lineKey{l.Line, l.Currency}
+		t.entries[key] = append(t.entries[key], l.Entry)
+		if l.Line == LineBreaks {
+			t.findings = append(t.findings, l.finding(m.about))
+		}
 	}
-	if p.line == LineBreaks {
-		entry.Kind, entry.Note = j.finding.Kind, j.finding.Detail
+}
+
+// rollUp counts the orders behind the gateway's cancels, once every cancel is there.
+func (t *tally) rollUp() {
+	for _, o := range t.orders {
+		t.totals.add(o.share())
 	}
-	line.Entries = append(line.Entries, entry)
+	t.orders = map[string]*orderState{}
+}
+
+// figures adds the days up, leaving out what nothing is on.
+func (t *tally) figures() map[lineKey]total {
+	sums := make(map[lineKey]total)
+	for k, v := range t.totals {
+		line := lineKey{k.line, k.currency}
+		sums[line] = sums[line].plus(v)
+	}
+	for k, v := range sums {
+		if v == (total{}) {
+			delete(sums, k)
+		}
+	}
+	return sums
+}
+
+// statement puts the lines in order and says what they come to. The incomplete reasons are the caller's.
+func (t *tally) statement(reasons []string) Statement {
+	t.rollUp()
+	s := Statement{AsOf: t.bounds.asOf, StartedAt: t.bounds.now, Reasons: reasons, findings: t.findings}
+	sums := t.figures()
+	for _, c := range currenciesOf(sums) {
+		figure := func(name LineName) Figure { return sums[lineKey{name, c}].Figure }
+		if figure(lineGateway).Count > 0 {
+			s.Sums = append(s.Sums, sumOf(c, figure))
+		}
+		if roll := orderRollOf(c, figure); roll.Gateway > 0 {
+			s.Orders = append(s.Orders, roll)
+		}
+		taken := Captures{
+			Currency: c, Listed: figure(lineCaptureListed), Booked: figure(lineCaptureBooked),
+			Pending: figure(lineCapturePending), Missing: figure(lineCaptureMissing),
+		}
+		if taken != (Captures{Currency: c}) {
+			s.Captures = append(s.Captures, taken)
+		}
+		s.Looked.Cancels += figure(lineBooked).Count
+		s.Looked.Work += figure(lineOwed).Count
+	}
+	s.Lines = t.lines(sums)
+	s.Verdict = verdictOf(s)
+	return s
+}
+
+// currenciesOf lists the currencies that something is counted in.
+func currenciesOf(sums map[lineKey]total) []ledger.Currency {
+	var all []ledger.Currency
+	for k := range sums {
+		all = append(all, k.currency)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// sumOf is the identity in one currency. The gateway's figure is counted from its rows, the others from what explains
+// them, so that the two can differ.
+func sumOf(c ledger.Currency, figure func(LineName) Figure) Sum {
+	sum := Sum{
+		Currency: c, Gateway: figure(lineGateway), Canceled: figure(LineApplied), Accepted: figure(LineAccepted),
+		Unexplained: figure(LineUnexplained),
+	}
+	for _, name := range LineNames() {
+		if name.pending() {
+			sum.Pending = sum.Pending.plus(figure(name))
+		}
+	}
+	return sum
+}
+
+func orderRollOf(c ledger.Currency, figure func(LineName) Figure) OrderRoll {
+	r := OrderRoll{
+		Currency: c, Canceled: figure(lineOrderCanceled).Count, Pending: figure(lineOrderPending).Count, Other: figure(lineOrderOther).Count,
+	}
+	r.Gateway = r.Canceled + r.Pending + r.Other
+	return r
+}
+
+// lines are the statement's, in its order. What a line has beyond its entries was left out where they were read.
+func (t *tally) lines(sums map[lineKey]total) []Line {
+	var all []Line
+	for _, name := range LineNames() {
+		for _, c := range currenciesOf(sums) {
+			sum, on := sums[lineKey{name, c}]
+			if !on {
+				continue
+			}
+			entries := t.entries[lineKey{name, c}]
+			slices.SortFunc(entries, func(a, b Entry) int {
+				return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.TransactionKey, b.TransactionKey),
+					cmp.Compare(a.PaymentKey, b.PaymentKey), cmp.Compare(a.Kind, b.Kind))
+			})
+			behind := sum.entries
+			if name == LineApplied && t.agreedMax > 0 {
+				behind = sum.Count
+			}
+			all = append(all, Line{Name: name, Currency: c, Figure: sum.Figure, Entries: entries, More: max(0, behind-len(entries))})
+		}
+	}
+	return all
 }
 
 // since is when the transaction happened, as far as anybody says.
@@ -247,74 +334,9 @@ func (f fact) since() time.Time {
 	return f.W.OpenedAt
 }
 
-// roll counts the order behind a cancel of the gateway's. An order is pending while any of its cancels is.
-func (t *tally) roll(f fact, j judged) {
-	if !f.G.Present {
-		return
-	}
-	o := t.orders[f.OrderID]
-	if o == nil {
-		o = &orderState{currency: f.G.Amount.Currency}
-		t.orders[f.OrderID] = o
-	}
-	for _, p := range j.parts {
-		o.pending = o.pending || p.line.pending()
-		o.other = o.other || p.line == LineAccepted || p.line == LineUnexplained
-	}
-}
-
-// statement puts the lines in order and says what they come to. The incomplete reasons are the caller's.
-func (t *tally) statement(reasons []string) Statement {
-	s := Statement{AsOf: t.bounds.asOf, StartedAt: t.bounds.now, Reasons: reasons, findings: t.findings}
-	for _, sum := range t.sums {
-		s.Sums = append(s.Sums, *sum)
-	}
-	slices.SortFunc(s.Sums, func(a, b Sum) int { return cmp.Compare(a.Currency, b.Currency) })
-	for _, line := range t.lines {
-		slices.SortFunc(line.Entries, func(a, b Entry) int {
-			return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.TransactionKey, b.TransactionKey))
-		})
-		s.Lines = append(s.Lines, *line)
-	}
-	order := LineNames()
-	slices.SortFunc(s.Lines, func(a, b Line) int {
-		return cmp.Or(cmp.Compare(slices.Index(order, a.Name), slices.Index(order, b.Name)), cmp.Compare(a.Currency, b.Currency))
-	})
-	s.Orders = t.rolled()
-	s.Looked.Cancels, s.Looked.Work = t.cancels, t.work
-	s.Verdict = t.verdict(s)
-	return s
-}
-
-func (t *tally) rolled() []OrderRoll {
-	rolls := make(map[ledger.Currency]*OrderRoll)
-	for _, o := range t.orders {
-		r := rolls[o.currency]
-		if r == nil {
-			r = &OrderRoll{Currency: o.currency}
-			rolls[o.currency] = r
-		}
-		r.Gateway++
-		switch {
-		case o.pending:
-			r.Pending++
-		case o.other:
-			r.Other++
-		default:
-			r.Canceled++
-		}
-	}
-	var all []OrderRoll
-	for _, r := range rolls {
-		all = append(all, *r)
-	}
-	slices.SortFunc(all, func(a, b OrderRoll) int { return cmp.Compare(a.Currency, b.Currency) })
-	return all
-}
-
-// verdict takes the worst. A contradiction that was seen stands even when the list was not read to its end; the
+// verdictOf takes the worst. A contradiction that was seen stands even when the list was not read to its end; the
 // absence of one means nothing then.
-func (t *tally) verdict(s Statement) Verdict {
+func verdictOf(s Statement) Verdict {
 	pending := false
 	for _, sum := range s.Sums {
 		if !sum.Holds() {
@@ -323,7 +345,7 @@ func (t *tally) verdict(s Statement) Verdict {
 		pending = pending || sum.Pending.Count > 0
 	}
 	switch {
-	case len(t.findings) > 0:
+	case len(s.findings) > 0:
 		return VerdictBreaks
 	case len(s.Reasons) > 0:
 		return VerdictIncomplete

@@ -1,10 +1,8 @@
 package reconcile
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -14,115 +12,159 @@ import (
 
 // takenRow is one capture, as one or both books have it.
 type takenRow struct {
-	TransactionKey string          `db:"transaction_key"`
-	PaymentKey     string          `db:"payment_key"`
-	OrderID        string          `db:"order_id"`
-	Currency       ledger.Currency `db:"currency"`
-	Amount         int64           `db:"amount"`
-	At             time.Time       `db:"at"`
-	Booked         *int64          `db:"booked"`
-	BookedCurrency *string         `db:"booked_currency"`
-	Ordered        bool            `db:"ordered"`
-	Pending        bool            `db:"pending"`
-	Accepted       bool            `db:"accepted"`
-	Listed         bool            `db:"listed"`
-	Channel        *ledger.Channel `db:"channel"`
+	TransactionKey string           `db:"transaction_key"`
+	PaymentKey     string           `db:"payment_key"`
+	OrderID        string           `db:"order_id"`
+	Currency       ledger.Currency  `db:"currency"`
+	Amount         int64            `db:"amount"`
+	At             time.Time        `db:"at"`
+	Listed         bool             `db:"listed"`
+	Booked         *int64           `db:"booked"`
+	BookedCurrency *ledger.Currency `db:"booked_currency"`
+	Channel        *ledger.Channel  `db:"channel"`
+	Ordered        bool             `db:"ordered"`
+	AskedUntil     *time.Time       `db:"asked_until"` // how long open work about it explains that it is not booked
+	Accepted       bool             `db:"accepted"`
 }
 
-// takenOrder is the order in which the captures of a day happened.
-const takenOrder = `
-		ORDER BY g.at, g.transaction_key COLLATE "C"`
-
-// captures compares the money taken: every listed capture is booked or being asked about, and every booked one is
-// listed once the list had its time.
-func (a *Auditor) captures(ctx context.Context, tx pgx.Tx, w window, t *tally, see func(seen) error) ([]Captures, error) {
-	order := ""
-	if w.ordered {
-		order = takenOrder
-	}
-	sums := make(map[ledger.Currency]*Captures)
-	//nolint:rowserrcheck // ForEachRow closes the rows and checks their error
-	rows, err := tx.Query(ctx, `
-		SELECT g.transaction_key, g.payment_key, g.order_id, g.currency, g.amount, g.at,
-			c.amount AS booked, c.currency AS booked_currency,
+// The captures of the gateway's list with what our books have of each: those of a window, or those of some payments.
+const (
+	listedColumns = `
+		SELECT g.transaction_key, g.payment_key, g.order_id, g.currency, g.amount, g.at, true AS listed,
+			c.amount AS booked, c.currency AS booked_currency, c.channel,
 			c.amount IS NULL AND EXISTS (SELECT 1 FROM orders o WHERE o.order_id = g.order_id OFFSET 0) AS ordered,
-			c.amount IS NULL AND EXISTS (SELECT 1 FROM work w WHERE w.payment_key = g.payment_key AND w.closed_at IS NULL
-				AND w.kind = 'confirm_unknown' AND GREATEST(w.deadline, w.opened_at + interval '1 day') > @now OFFSET 0) AS pending,
+			CASE WHEN c.amount IS NULL THEN (SELECT max(GREATEST(w.deadline, w.opened_at + interval '1 day')) FROM work w
+				WHERE w.payment_key = g.payment_key AND w.closed_at IS NULL AND w.kind = 'confirm_unknown') END AS asked_until,
 			(c.amount, c.currency) IS DISTINCT FROM (g.amount, g.currency) AND EXISTS (SELECT 1 FROM mismatches m WHERE m.payment_key = g.payment_key AND m.transaction_key IS NULL
 				AND m.resolved_as = 'accepted' AND m.amount = g.amount AND m.currency = g.currency
-				AND m.kind = CASE WHEN c.amount IS NULL THEN 'payment_without_order' ELSE 'amount_differs' END OFFSET 0) AS accepted,
-			c.channel
-		FROM mirror g
+				AND m.kind = CASE WHEN c.amount IS NULL THEN 'payment_without_order' ELSE 'amount_differs' END OFFSET 0) AS accepted`
+	listedRest = `
 		LEFT JOIN LATERAL (
 			SELECT c.amount, c.currency, c.channel FROM captures c
 			WHERE c.payment_key = g.payment_key AND (c.transaction_key = g.transaction_key OR c.transaction_key IS NULL)
 			ORDER BY c.transaction_key NULLS LAST
 			LIMIT 1) c ON true
-		WHERE g.kind = 'capture' AND NOT g.is_foreign AND g.amount > 0 AND g.at >= @from AND g.at < @to`+order,
-		pgx.StrictNamedArgs{"now": w.now, "from": w.from, "to": w.to})
-	if err != nil {
-		return nil, fmt.Errorf("read the captures of both books: %w", err)
-	}
-	r := takenRow{Listed: true}
-	_, err = pgx.ForEachRow(rows, []any{
-		&r.TransactionKey, &r.PaymentKey, &r.OrderID, &r.Currency, &r.Amount, &r.At, &r.Booked, &r.BookedCurrency,
-		&r.Ordered, &r.Pending, &r.Accepted, &r.Channel,
-	}, func() error {
-		if sums[r.Currency] == nil {
-			sums[r.Currency] = &Captures{Currency: r.Currency}
+		WHERE g.kind = 'capture' AND NOT g.is_foreign AND g.amount > 0 AND g.at >= @from AND g.at < @to`
+	listedOfWindow = listedColumns + ` FROM mirror g` + listedRest
+	// listedOfDay comes in the order in which the day happened, the same each time.
+	listedOfDay      = listedOfWindow + ` ORDER BY g.at, g.transaction_key COLLATE "C"`
+	listedOfPayments = listedColumns + `
+		FROM unnest(@payments::text[]) AS p (payment_key)
+		CROSS JOIN LATERAL (
+			SELECT x.transaction_key, x.payment_key, x.order_id, x.currency, x.amount, x.at, x.kind, x.is_foreign
+			FROM mirror x
+			WHERE x.payment_key = p.payment_key
+			OFFSET 0) g` + listedRest
+)
+
+// The captures of ours that the gateway's list does not have, and that nobody accepted so.
+const (
+	unlistedColumns = `
+		SELECT COALESCE(c.transaction_key, '') AS transaction_key, c.payment_key, p.order_id, c.currency, c.amount, c.captured_at AS at,
+			false AS listed, c.amount AS booked, c.currency AS booked_currency, c.channel, true AS ordered, NULL::timestamptz AS asked_until, false AS accepted`
+	unlistedRest = `
+		CROSS JOIN LATERAL (SELECT x.order_id FROM payments x WHERE x.payment_key = c.payment_key LIMIT 1) p
+		WHERE c.captured_at >= @since AND c.captured_at < @to AND c.reversed_at IS NULL
+			AND NOT EXISTS (SELECT 1 FROM mirror g WHERE g.payment_key = c.payment_key AND g.missing_since IS NULL
+				AND (g.kind = 'capture' OR (g.kind = 'cancel' AND g.transaction_key = c.transaction_key)) OFFSET 0)
+			AND NOT EXISTS (SELECT 1 FROM mismatches m WHERE m.payment_key = c.payment_key AND m.resolved_as = 'accepted'
+				AND m.amount = c.amount AND m.currency = c.currency
+				AND (m.kind = 'order_without_payment'
+				  OR (m.kind = 'history_changed' AND m.transaction_key = c.transaction_key AND m.detail = @vanished)) OFFSET 0)`
+	unlistedOfWindow   = unlistedColumns + ` FROM captures c` + unlistedRest + ` ORDER BY c.captured_at, c.payment_key COLLATE "C"`
+	unlistedOfPayments = unlistedColumns + `
+		FROM unnest(@payments::text[]) AS q (payment_key)
+		CROSS JOIN LATERAL (
+			SELECT x.transaction_key, x.payment_key, x.currency, x.amount, x.captured_at, x.reversed_at, x.channel
+			FROM captures x
+			WHERE x.payment_key = q.payment_key
+			OFFSET 0) c` + unlistedRest
+)
+
+// captures compares the money taken within the window: every listed capture is booked or being asked about, and every
+// booked one is listed once the list had its time. It returns what does not agree, by payment.
+func (a *Auditor) captures(ctx context.Context, tx pgx.Tx, w window, t *tally, see func(seen) error) (map[string]memory, error) {
+	open := make(map[string]memory)
+	each := func(r takenRow) error {
+		j := r.judge(w.bounds)
+		if r.Listed {
+			t.totals.add(r.share(lineCaptureListed))
 		}
-		return tell(see, r.seen(t.capture(r, sums[r.Currency])))
-	})
-	if err != nil {
+		for _, p := range j.parts {
+			if p.line == LineApplied {
+				t.totals.add(r.share(lineCaptureBooked))
+			}
+		}
+		r.remember(open, j, w.bounds)
+		return tell(see, r.seen(j))
+	}
+	sql := listedOfWindow
+	if !w.endless {
+		sql = listedOfDay
+	}
+	if err := forEachTaken(ctx, tx, sql, pgx.StrictNamedArgs{"from": w.from, "to": w.until()}, each); err != nil {
 		return nil, fmt.Errorf("read the captures of both books: %w", err)
 	}
-	if err := a.unlisted(ctx, tx, w, t, see); err != nil {
-		return nil, err
+	args := pgx.StrictNamedArgs{"since": w.since, "to": w.until(), "vanished": detailVanished}
+	if err := forEachTaken(ctx, tx, unlistedOfWindow, args, each); err != nil {
+		return nil, fmt.Errorf("look for captures that are not listed: %w", err)
 	}
-	all := make([]Captures, 0, len(sums))
-	for _, c := range sums {
-		all = append(all, *c)
+	for _, m := range open {
+		t.take(m)
 	}
-	slices.SortFunc(all, func(x, y Captures) int { return cmp.Compare(x.Currency, y.Currency) })
-	return all, nil
+	return open, nil
 }
 
-// capture places one capture and says what it came to.
-func (t *tally) capture(r takenRow, c *Captures) judged {
-	j := r.judge()
-	if r.Listed {
-		c.Listed = c.Listed.plus(Figure{1, r.Amount})
+// capturesOf compares the money taken by some payments.
+func (a *Auditor) capturesOf(ctx context.Context, tx pgx.Tx, w window, payments []string) (map[string]memory, error) {
+	open := make(map[string]memory)
+	each := func(r takenRow) error {
+		r.remember(open, r.judge(w.bounds), w.bounds)
+		return nil
 	}
-	for _, p := range j.parts {
-		figure := Figure{p.count, p.amount.Minor}
-		switch {
-		case p.line == LineApplied:
-			c.Booked = c.Booked.plus(figure)
-		case p.line.pending():
-			c.Pending = c.Pending.plus(figure)
-		case p.line == LineAccepted, p.line == LineUnexplained:
-			c.Missing = c.Missing.plus(figure)
-		}
+	args := pgx.StrictNamedArgs{"payments": payments, "from": w.from, "to": w.until()}
+	if err := forEachTaken(ctx, tx, listedOfPayments, args, each); err != nil {
+		return nil, fmt.Errorf("read the captures of both books: %w", err)
 	}
-	if j.finding != nil {
-		t.breakOf(r, *j.finding)
+	args = pgx.StrictNamedArgs{"payments": payments, "since": w.since, "to": w.until(), "vanished": detailVanished}
+	if err := forEachTaken(ctx, tx, unlistedOfPayments, args, each); err != nil {
+		return nil, fmt.Errorf("look for captures that are not listed: %w", err)
 	}
-	return j
+	return open, nil
+}
+
+func forEachTaken(ctx context.Context, tx pgx.Tx, sql string, args pgx.StrictNamedArgs, each func(takenRow) error) error {
+	rows, err := tx.Query(ctx, sql, args) //nolint:rowserrcheck // ForEachRow closes the rows and checks their error
+	if err != nil {
+		return err
+	}
+	var r takenRow
+	_, err = pgx.ForEachRow(rows, []any{
+		&r.TransactionKey, &r.PaymentKey, &r.OrderID, &r.Currency, &r.Amount, &r.At, &r.Listed, &r.Booked, &r.BookedCurrency,
+		&r.Channel, &r.Ordered, &r.AskedUntil, &r.Accepted,
+	}, func() error { return each(r) })
+	return err
+}
+
+func (r takenRow) share(line LineName) share {
+	return share{Day: ledger.DayOf(r.At), Line: line, Currency: r.Currency, Count: 1, Amount: r.Amount}
 }
 
 // judge places one capture on a line, as [judge] does with a cancel.
-func (r takenRow) judge() judged {
+func (r takenRow) judge(b bounds) judged {
 	on := func(line LineName) judged {
 		return judged{parts: []part{{line, 1, ledger.Money{Minor: r.Amount, Currency: r.Currency}}}}
 	}
 	switch {
+	case !r.Listed && !r.At.Before(b.asOf.Add(-b.listLag)):
+		return judged{} // the list still has time to show it
 	case !r.Listed:
 		var j judged
 		r.breaks(&j, ledger.KindOrderWithoutPayment, "the order is paid in our books and the gateway's list has no such money")
 		return j
-	case r.Booked != nil && *r.Booked == r.Amount && *r.BookedCurrency == string(r.Currency):
+	case r.Booked != nil && *r.Booked == r.Amount && *r.BookedCurrency == r.Currency:
 		return on(LineApplied)
-	case r.Booked == nil && r.Pending:
+	case r.Booked == nil && r.AskedUntil != nil && r.AskedUntil.After(b.now):
 		return on(LineSweeping)
 	case r.Accepted:
 		return on(LineAccepted)
@@ -149,48 +191,49 @@ func (r takenRow) breaks(j *judged, kind ledger.Kind, detail string) {
 	}
 }
 
-// unlisted finds captures of ours that the gateway's list does not have although it had its time.
-func (a *Auditor) unlisted(ctx context.Context, tx pgx.Tx, w window, t *tally, see func(seen) error) error {
-	rows, err := tx.Query(ctx, `
-		SELECT COALESCE(c.transaction_key, '') AS transaction_key, c.payment_key, p.order_id, c.currency, c.amount, c.captured_at AS at,
-			c.amount AS booked, c.currency AS booked_currency, true AS ordered, false AS pending, false AS accepted,
-			false AS listed, c.channel
-		FROM captures c
-		CROSS JOIN LATERAL (SELECT x.order_id FROM payments x WHERE x.payment_key = c.payment_key LIMIT 1) p
-		WHERE c.captured_at >= @since AND c.captured_at < @settled AND c.captured_at < @to AND c.reversed_at IS NULL
-			AND NOT EXISTS (SELECT 1 FROM mirror g WHERE g.payment_key = c.payment_key AND g.missing_since IS NULL
-				AND (g.kind = 'capture' OR (g.kind = 'cancel' AND g.transaction_key = c.transaction_key)) OFFSET 0)
-			AND NOT EXISTS (SELECT 1 FROM mismatches m WHERE m.payment_key = c.payment_key AND m.resolved_as = 'accepted'
-				AND m.amount = c.amount AND m.currency = c.currency
-				AND (m.kind = 'order_without_payment'
-				  OR (m.kind = 'history_changed' AND m.transaction_key = c.transaction_key AND m.detail = @vanished)) OFFSET 0)
-		ORDER BY c.captured_at, c.payment_key COLLATE "C"`,
-		pgx.StrictNamedArgs{"since": w.since, "settled": w.asOf.Add(-w.listLag), "to": w.to, "vanished": detailVanished})
-	if err != nil {
-		return fmt.Errorf("look for captures that are not listed: %w", err)
+// remember adds what one capture came to, unless it agrees, to what is known of its payment.
+func (r takenRow) remember(open map[string]memory, j judged, b bounds) {
+	m, known := open[r.PaymentKey]
+	if !known {
+		m = memory{about: aboutCaptures, key: r.PaymentKey, paymentKey: r.PaymentKey, orderID: r.OrderID}
 	}
-	found, err := pgx.CollectRows(rows, pgx.RowToStructByName[takenRow])
-	if err != nil {
-		return fmt.Errorf("look for captures that are not listed: %w", err)
-	}
-	for _, r := range found {
-		if err := tell(see, r.seen(t.capture(r, &Captures{}))); err != nil {
-			return err
+	for _, p := range j.parts {
+		switch {
+		case p.line.pending():
+			m.parts = append(m.parts, r.share(lineCapturePending))
+			m.recheckBy(*r.AskedUntil)
+		case p.line == LineAccepted, p.line == LineUnexplained:
+			m.parts = append(m.parts, r.share(lineCaptureMissing))
+		case p.line == LineBreaks:
+			m.parts = append(m.parts, r.share(LineBreaks))
+			m.entries = append(m.entries, r.listing(j.finding))
+			if j.finding.Kind == ledger.KindPaymentWithoutOrder && !r.Ordered {
+				m.recheckBy(b.now.Truncate(time.Hour).Add(time.Hour)) // no trigger tells of a new order
+			}
 		}
 	}
-	return nil
+	if listed := r.At.Add(b.listLag); !r.Listed && len(j.parts) == 0 && (m.recheckAsOf.IsZero() || listed.Before(m.recheckAsOf)) {
+		m.recheckAsOf = listed
+	}
+	if !m.empty() {
+		open[r.PaymentKey] = m
+	}
 }
 
-// breakOf puts a contradiction about a capture on the breaks line.
-func (t *tally) breakOf(r takenRow, f ledger.Finding) {
-	t.findings = append(t.findings, f)
-	key := lineKey{LineBreaks, r.Currency}
-	if t.lines[key] == nil {
-		t.lines[key] = &Line{Name: LineBreaks, Currency: r.Currency}
+func (m *memory) recheckBy(t time.Time) {
+	if m.recheckAt.IsZero() || t.Before(m.recheckAt) {
+		m.recheckAt = t
 	}
-	t.lines[key].Figure = t.lines[key].plus(Figure{1, r.Amount})
-	t.lines[key].Entries = append(t.lines[key].Entries, Entry{
-		OrderID: r.OrderID, PaymentKey: r.PaymentKey, TransactionKey: r.TransactionKey, Amount: r.Amount, Since: r.At,
-		Note: f.Detail, Kind: f.Kind,
-	})
+}
+
+// listing is how a contradiction about a capture is listed.
+func (r takenRow) listing(f *ledger.Finding) listing {
+	return listing{
+		Line: LineBreaks, Currency: r.Currency,
+		Entry: Entry{
+			OrderID: r.OrderID, PaymentKey: r.PaymentKey, TransactionKey: r.TransactionKey, Amount: r.Amount, Since: r.At.UTC(),
+			Note: f.Detail, Kind: f.Kind,
+		},
+		Gateway: f.Gateway,
+	}
 }

@@ -23,6 +23,9 @@ func (s Statement) WriteText(w io.Writer) error {
 	for _, r := range s.Reasons {
 		fmt.Fprintf(&t, "! %s\n", r)
 	}
+	for _, d := range s.Drift {
+		fmt.Fprintf(&t, "! an error of ours, repaired: %s\n", d)
+	}
 	for _, sum := range s.Sums {
 		fmt.Fprintf(&t, "\n%s\n", sum.Currency)
 		row := func(name string, f Figure) {
@@ -38,7 +41,14 @@ func (s Statement) WriteText(w io.Writer) error {
 		fmt.Fprintf(&t, "\norders canceled at the gateway (%s): %d = %d canceled here + %d pending + %d other\n",
 			o.Currency, o.Gateway, o.Canceled, o.Pending, o.Other)
 	}
+	if s.CapturesOpen {
+		t.WriteString("captures: only what does not agree is counted here, all of them by the runs of a day and of everything\n")
+	}
 	for _, c := range s.Captures {
+		if s.CapturesOpen {
+			fmt.Fprintf(&t, "captures (%s): %d pending + %d missing\n", c.Currency, c.Pending.Count, c.Missing.Count)
+			continue
+		}
 		fmt.Fprintf(&t, "captures listed (%s): %d = %d here + %d pending + %d missing\n",
 			c.Currency, c.Listed.Count, c.Booked.Count, c.Pending.Count, c.Missing.Count)
 	}

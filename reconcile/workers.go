@@ -68,7 +68,7 @@ func (RereadArgs) Kind() string { return KindReread }
 // InsertOpts keeps ticks from piling up.
 func (RereadArgs) InsertOpts() river.InsertOpts { return tick(10 * time.Minute) }
 
-// AuditArgs audits the last days.
+// AuditArgs audits what changed.
 type AuditArgs struct{}
 
 // Kind names the job.
@@ -77,14 +77,14 @@ func (AuditArgs) Kind() string { return KindAudit }
 // InsertOpts keeps ticks from piling up.
 func (AuditArgs) InsertOpts() river.InsertOpts { return tick(time.Minute) }
 
-// AuditAllArgs audits everything since the books were opened.
+// AuditAllArgs audits everything since the books were opened, if that has not been done since the last night.
 type AuditAllArgs struct{}
 
 // Kind names the job.
 func (AuditAllArgs) Kind() string { return KindAuditAll }
 
 // InsertOpts keeps ticks from piling up.
-func (AuditAllArgs) InsertOpts() river.InsertOpts { return tick(time.Hour) }
+func (AuditAllArgs) InsertOpts() river.InsertOpts { return tick(10 * time.Minute) }
 
 // CloseDaysArgs audits the closed days that have no settled audit, and forgets what need not be kept.
 type CloseDaysArgs struct{}
@@ -101,8 +101,8 @@ func (r *Reconciler) AddWorkers(workers *river.Workers) error {
 		river.AddWorkerSafely(workers, &worker[SweepArgs]{limit: 2 * time.Minute, work: r.sweep}),
 		river.AddWorkerSafely(workers, &worker[ListArgs]{limit: 30 * time.Minute, work: r.list}),
 		river.AddWorkerSafely(workers, &worker[RereadArgs]{limit: time.Hour, work: r.reread}),
-		river.AddWorkerSafely(workers, &worker[AuditArgs]{limit: 2 * time.Minute, work: r.audit(ScopeRecent)}),
-		river.AddWorkerSafely(workers, &worker[AuditAllArgs]{limit: 30 * time.Minute, work: r.audit(ScopeAll)}),
+		river.AddWorkerSafely(workers, &worker[AuditArgs]{limit: 30 * time.Minute, work: r.audit}),
+		river.AddWorkerSafely(workers, &worker[AuditAllArgs]{limit: 30 * time.Minute, work: r.auditNightly}),
 		river.AddWorkerSafely(workers, &worker[CloseDaysArgs]{limit: 30 * time.Minute, work: r.closeDays}),
 	)
 }
@@ -149,19 +149,29 @@ func readHere(p Polled, err error) error {
 	return err
 }
 
-// audit runs a scope. What it finds is not the job's failure, but an audit that could not tell is no success either:
-// the time of the last good one must not advance.
-func (r *Reconciler) audit(scope ScopeName) func(context.Context) error {
-	return func(ctx context.Context) error {
-		s, err := r.Auditor.Run(ctx, Scope{Name: scope})
-		if err != nil {
-			return err
-		}
-		if s.Verdict == VerdictIncomplete {
-			return fmt.Errorf("audit %s: %w", scope, ErrIncomplete)
-		}
-		return nil
+// audit is the audit of each minute. What it finds is not the job's failure, but an audit that could not tell is no
+// success either: the time of the last good one must not advance.
+func (r *Reconciler) audit(ctx context.Context) error {
+	return told(r.Auditor.Run(ctx, Scope{Name: ScopeRecent}))
+}
+
+// auditNightly is the audit of everything, once a night.
+func (r *Reconciler) auditNightly(ctx context.Context) error {
+	s, ran, err := r.Auditor.RunNightly(ctx)
+	if !ran {
+		return err
 	}
+	return told(s, err)
+}
+
+func told(s Statement, err error) error {
+	if err != nil {
+		return err
+	}
+	if s.Verdict == VerdictIncomplete {
+		return fmt.Errorf("audit %s: %w", s.Scope, ErrIncomplete)
+	}
+	return nil
 }
 
 func (r *Reconciler) closeDays(ctx context.Context) error {

@@ -40,8 +40,8 @@ func ticks(cfg Config) []tick {
 		{"@every 1s", queueSweep, reconcile.SweepArgs{}},                      // ask for what is due
 		{"@every " + cfg.ListEvery.String(), queueList, reconcile.ListArgs{}}, // read the newest of the gateway's list
 		{"@every 10m", queueList, reconcile.RereadArgs{}},                     // tonight, the last 4 days again
-		{"@every 1m", queueAudit, reconcile.AuditArgs{}},                      // prove the identity
-		{"@every 1h", queueAudit, reconcile.AuditAllArgs{}},                   // and over everything
+		{"@every 1m", queueAudit, reconcile.AuditArgs{}},                      // prove the identity, by what changed
+		{"@every 10m", queueAudit, reconcile.AuditAllArgs{}},                  // tonight, in full
 		{"@every 10m", queueAudit, reconcile.CloseDaysArgs{}},                 // which closed day has no run?
 		{"@every 1m", queueTidy, webhook.ReapArgs{}},                          // close deliveries of a crash
 		{"CRON_TZ=Asia/Seoul 10 5 * * *", queueTidy, webhook.RetainArgs{}},    // forget what need not be kept

@@ -34,6 +34,12 @@ func Violates(err error, constraint string) bool {
 	return ok && strings.HasPrefix(refused.Code, "23") && refused.ConstraintName == constraint
 }
 
+// IsLockTimeout reports whether err is a wait for a lock that was given up.
+func IsLockTimeout(err error) bool {
+	refused, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && refused.Code == codeLockNotAvailable
+}
+
 // IsUnavailable reports whether err says that the database cannot do the work *now*: not reachable, no free
 // connection, shutting down, failed over to a read-only server, out of resources, or not in time. The same request
 // may well succeed later, so the caller answers "try again" and nothing is wrong with the statement.

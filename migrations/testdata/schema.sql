@@ -8,6 +8,127 @@ CREATE SCHEMA public;
 
 COMMENT ON SCHEMA public IS 'standard public schema';
 
+-- Name: audit_dirty_cancels(); Type: FUNCTION; Schema: public; Owner: -
+
+CREATE FUNCTION public.audit_dirty_cancels() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF TG_OP <> 'INSERT' THEN
+        INSERT INTO audit_dirty (subject, key, payment_key) VALUES ('cancel', OLD.transaction_key, OLD.payment_key);
+    END IF;
+    IF TG_OP <> 'DELETE' THEN
+        INSERT INTO audit_dirty (subject, key, payment_key) VALUES ('cancel', NEW.transaction_key, NEW.payment_key);
+    END IF;
+    RETURN NULL;
+END $$;
+
+-- Name: audit_dirty_captures(); Type: FUNCTION; Schema: public; Owner: -
+
+CREATE FUNCTION public.audit_dirty_captures() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF TG_OP <> 'INSERT' THEN
+        INSERT INTO audit_dirty (subject, key, payment_key) VALUES ('capture', OLD.payment_key, OLD.payment_key);
+    END IF;
+    IF TG_OP <> 'DELETE' THEN
+        INSERT INTO audit_dirty (subject, key, payment_key) VALUES ('capture', NEW.payment_key, NEW.payment_key);
+    END IF;
+    RETURN NULL;
+END $$;
+
+-- Name: audit_dirty_everything(); Type: FUNCTION; Schema: public; Owner: -
+
+CREATE FUNCTION public.audit_dirty_everything() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    INSERT INTO audit_dirty (subject, key, payment_key) VALUES ('everything', '', '');
+    RETURN NULL;
+END $$;
+
+-- Name: audit_dirty_mirror(); Type: FUNCTION; Schema: public; Owner: -
+
+CREATE FUNCTION public.audit_dirty_mirror() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF TG_OP = 'INSERT' THEN
+        IF NEW.kind = 'capture' THEN
+            INSERT INTO audit_dirty (subject, key, payment_key) VALUES ('capture', NEW.payment_key, NEW.payment_key);
+        END IF;
+        IF NEW.kind <> 'capture' OR NEW.is_foreign THEN
+            INSERT INTO audit_dirty (subject, key, payment_key) VALUES ('cancel', NEW.transaction_key, NEW.payment_key);
+        END IF;
+        RETURN NULL;
+    END IF;
+    INSERT INTO audit_dirty (subject, key, payment_key)
+    VALUES ('cancel', OLD.transaction_key, OLD.payment_key), ('capture', OLD.payment_key, OLD.payment_key);
+    IF TG_OP = 'UPDATE' AND (NEW.transaction_key, NEW.payment_key) IS DISTINCT FROM (OLD.transaction_key, OLD.payment_key) THEN
+        INSERT INTO audit_dirty (subject, key, payment_key)
+        VALUES ('cancel', NEW.transaction_key, NEW.payment_key), ('capture', NEW.payment_key, NEW.payment_key);
+    END IF;
+    RETURN NULL;
+END $$;
+
+-- Name: audit_dirty_mismatches(); Type: FUNCTION; Schema: public; Owner: -
+
+CREATE FUNCTION public.audit_dirty_mismatches() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF TG_OP <> 'INSERT' THEN
+        INSERT INTO audit_dirty (subject, key, payment_key)
+        SELECT s.subject, s.key, COALESCE(OLD.payment_key, '')
+        FROM (VALUES ('cancel', OLD.transaction_key), ('capture', OLD.payment_key)) AS s (subject, key)
+        WHERE s.key IS NOT NULL;
+    END IF;
+    IF TG_OP <> 'DELETE' THEN
+        INSERT INTO audit_dirty (subject, key, payment_key)
+        SELECT s.subject, s.key, COALESCE(NEW.payment_key, '')
+        FROM (VALUES ('cancel', NEW.transaction_key), ('capture', NEW.payment_key)) AS s (subject, key)
+        WHERE s.key IS NOT NULL;
+    END IF;
+    RETURN NULL;
+END $$;
+
+-- Name: audit_dirty_payments(); Type: FUNCTION; Schema: public; Owner: -
+
+CREATE FUNCTION public.audit_dirty_payments() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    INSERT INTO audit_dirty (subject, key, payment_key) VALUES ('capture', NEW.payment_key, NEW.payment_key);
+    RETURN NULL;
+END $$;
+
+-- Name: audit_dirty_work(); Type: FUNCTION; Schema: public; Owner: -
+
+CREATE FUNCTION public.audit_dirty_work() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF TG_OP <> 'INSERT' THEN
+        IF OLD.transaction_key IS NOT NULL THEN
+            INSERT INTO audit_dirty (subject, key, payment_key) VALUES ('cancel', OLD.transaction_key, OLD.payment_key);
+        END IF;
+        IF OLD.kind = 'confirm_unknown' THEN
+            INSERT INTO audit_dirty (subject, key, payment_key) VALUES ('capture', OLD.payment_key, OLD.payment_key);
+        END IF;
+    END IF;
+    IF TG_OP = 'INSERT' OR (TG_OP = 'UPDATE'
+            AND (NEW.transaction_key, NEW.payment_key, NEW.kind) IS DISTINCT FROM (OLD.transaction_key, OLD.payment_key, OLD.kind)) THEN
+        IF NEW.transaction_key IS NOT NULL THEN
+            INSERT INTO audit_dirty (subject, key, payment_key) VALUES ('cancel', NEW.transaction_key, NEW.payment_key);
+        END IF;
+        IF NEW.kind = 'confirm_unknown' THEN
+            INSERT INTO audit_dirty (subject, key, payment_key) VALUES ('capture', NEW.payment_key, NEW.payment_key);
+        END IF;
+    END IF;
+    RETURN NULL;
+END $$;
+
 -- Name: journal_entry_joins_its_own(); Type: FUNCTION; Schema: public; Owner: -
 
 CREATE FUNCTION public.journal_entry_joins_its_own() RETURNS trigger
@@ -214,6 +335,90 @@ BEGIN
         USING ERRCODE = 'integrity_constraint_violation', CONSTRAINT = 'mismatch_trail_append_only';
 END $$;
 
+-- Name: audit_dirty; Type: TABLE; Schema: public; Owner: -
+
+CREATE TABLE public.audit_dirty (
+    dirty_id bigint NOT NULL,
+    subject text NOT NULL,
+    key text NOT NULL,
+    payment_key text NOT NULL,
+    CONSTRAINT audit_dirty_subject_known CHECK ((subject = ANY (ARRAY['cancel'::text, 'capture'::text, 'everything'::text])))
+)
+WITH (autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='5000', autovacuum_vacuum_insert_scale_factor='0', autovacuum_vacuum_insert_threshold='5000');
+
+-- Name: TABLE audit_dirty; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON TABLE public.audit_dirty IS 'Keys whose comparison may come to something else now, written by triggers in the transaction of the change. An audit takes what it can see; no key is unique, so no change ever waits for another.';
+
+-- Name: COLUMN audit_dirty.key; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.audit_dirty.key IS 'The transaction key of a cancel; of captures the payment key.';
+
+-- Name: COLUMN audit_dirty.payment_key; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.audit_dirty.payment_key IS 'What else to compare anew: the voids of the payment and what was open about its captures.';
+
+-- Name: audit_dirty_dirty_id_seq; Type: SEQUENCE; Schema: public; Owner: -
+
+ALTER TABLE public.audit_dirty ALTER COLUMN dirty_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.audit_dirty_dirty_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+-- Name: audit_judged; Type: TABLE; Schema: public; Owner: -
+
+CREATE TABLE public.audit_judged (
+    subject text NOT NULL,
+    key text NOT NULL,
+    payment_key text NOT NULL,
+    order_id text NOT NULL,
+    day date,
+    currency text,
+    amount bigint,
+    parts jsonb,
+    entries jsonb,
+    open_line text,
+    open_currency text,
+    since timestamp with time zone,
+    recheck_at timestamp with time zone,
+    recheck_as_of timestamp with time zone,
+    CONSTRAINT audit_judged_open_is_dated CHECK ((((open_line IS NULL) = (since IS NULL)) AND ((open_line IS NULL) = (open_currency IS NULL)))),
+    CONSTRAINT audit_judged_plain_or_parts CHECK (((parts IS NULL) = ((day IS NOT NULL) AND (currency IS NOT NULL) AND (amount IS NOT NULL)))),
+    CONSTRAINT audit_judged_subject_known CHECK ((subject = ANY (ARRAY['cancel'::text, 'capture'::text])))
+);
+
+-- Name: TABLE audit_judged; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON TABLE public.audit_judged IS 'What each cancel last came to in the comparison, so that sums move by difference. Of captures only those that do not agree.';
+
+-- Name: COLUMN audit_judged.day; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.audit_judged.day IS 'Set with currency and amount where both books simply agree: the Korean business day of the mirror''s row.';
+
+-- Name: COLUMN audit_judged.parts; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.audit_judged.parts IS 'Its share of each line of each day, where that is more than simply agreeing.';
+
+-- Name: COLUMN audit_judged.entries; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.audit_judged.entries IS 'How the statement lists it.';
+
+-- Name: COLUMN audit_judged.open_line; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.audit_judged.open_line IS 'The line it is listed under; breaks before any other.';
+
+-- Name: COLUMN audit_judged.recheck_at; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.audit_judged.recheck_at IS 'When the clock alone makes it something else.';
+
+-- Name: COLUMN audit_judged.recheck_as_of; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.audit_judged.recheck_as_of IS 'It becomes something else once the list was read past this instant.';
+
 -- Name: audit_runs; Type: TABLE; Schema: public; Owner: -
 
 CREATE TABLE public.audit_runs (
@@ -248,6 +453,57 @@ ALTER TABLE public.audit_runs ALTER COLUMN run_id ADD GENERATED ALWAYS AS IDENTI
     NO MAXVALUE
     CACHE 1
 );
+
+-- Name: audit_state; Type: TABLE; Schema: public; Owner: -
+
+CREATE TABLE public.audit_state (
+    only_row boolean DEFAULT true NOT NULL,
+    basis text NOT NULL,
+    judged_at timestamp with time zone NOT NULL,
+    as_of timestamp with time zone NOT NULL,
+    rebuilt_at timestamp with time zone NOT NULL,
+    CONSTRAINT audit_state_is_one_row CHECK (only_row)
+);
+
+-- Name: TABLE audit_state; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON TABLE public.audit_state IS 'What the running sums were computed by; one row. Where it differs from now, everything is computed anew.';
+
+-- Name: COLUMN audit_state.basis; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.audit_state.basis IS 'The settings that decide what counts: rules, opening, list lag, where the list begins.';
+
+-- Name: COLUMN audit_state.judged_at; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.audit_state.judged_at IS 'The instant of the last run. A clock set back from it proves nothing by difference.';
+
+-- Name: COLUMN audit_state.as_of; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.audit_state.as_of IS 'How far the list was read then.';
+
+-- Name: audit_totals; Type: TABLE; Schema: public; Owner: -
+
+CREATE TABLE public.audit_totals (
+    day date NOT NULL,
+    line text NOT NULL,
+    currency text NOT NULL,
+    count bigint NOT NULL,
+    amount bigint NOT NULL,
+    entries bigint NOT NULL
+)
+WITH (fillfactor='50');
+
+-- Name: TABLE audit_totals; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON TABLE public.audit_totals IS 'The sums of audit_judged per business day, moved by difference. Closing runs and the nightly run compute them in full and compare.';
+
+-- Name: COLUMN audit_totals.line; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.audit_totals.line IS 'A line of the statement, or what else it counts: the gateway''s cancels, ours, open work, orders, captures that do not agree.';
+
+-- Name: COLUMN audit_totals.entries; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.audit_totals.entries IS 'How many entries the line has; its count may be another.';
 
 -- Name: caller_requests; Type: TABLE; Schema: public; Owner: -
 
@@ -1051,10 +1307,30 @@ ALTER TABLE public.work ALTER COLUMN work_id ADD GENERATED ALWAYS AS IDENTITY (
     CACHE 1
 );
 
+-- Name: audit_dirty audit_dirty_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.audit_dirty
+    ADD CONSTRAINT audit_dirty_pkey PRIMARY KEY (dirty_id);
+
+-- Name: audit_judged audit_judged_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.audit_judged
+    ADD CONSTRAINT audit_judged_pkey PRIMARY KEY (subject, key);
+
 -- Name: audit_runs audit_runs_pkey; Type: CONSTRAINT; Schema: public; Owner: -
 
 ALTER TABLE ONLY public.audit_runs
     ADD CONSTRAINT audit_runs_pkey PRIMARY KEY (run_id);
+
+-- Name: audit_state audit_state_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.audit_state
+    ADD CONSTRAINT audit_state_pkey PRIMARY KEY (only_row);
+
+-- Name: audit_totals audit_totals_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.audit_totals
+    ADD CONSTRAINT audit_totals_pkey PRIMARY KEY (day, line, currency);
 
 -- Name: caller_requests caller_requests_pkey; Type: CONSTRAINT; Schema: public; Owner: -
 
@@ -1181,6 +1457,26 @@ ALTER TABLE ONLY public.payments
 ALTER TABLE ONLY public.work
     ADD CONSTRAINT work_pkey PRIMARY KEY (work_id);
 
+-- Name: audit_judged_by_clock; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX audit_judged_by_clock ON public.audit_judged USING btree (recheck_at) WHERE (recheck_at IS NOT NULL);
+
+-- Name: audit_judged_by_list; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX audit_judged_by_list ON public.audit_judged USING btree (recheck_as_of) WHERE (recheck_as_of IS NOT NULL);
+
+-- Name: audit_judged_captures; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX audit_judged_captures ON public.audit_judged USING btree (key) WHERE (subject = 'capture'::text);
+
+-- Name: audit_judged_of_order; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX audit_judged_of_order ON public.audit_judged USING btree (order_id) WHERE (subject = 'cancel'::text);
+
+-- Name: audit_judged_open; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX audit_judged_open ON public.audit_judged USING btree (open_line, open_currency, since, key COLLATE "C") WHERE (open_line IS NOT NULL);
+
 -- Name: audit_runs_by_day; Type: INDEX; Schema: public; Owner: -
 
 CREATE INDEX audit_runs_by_day ON public.audit_runs USING btree (day, started_at DESC) WHERE (day IS NOT NULL);
@@ -1212,6 +1508,10 @@ CREATE INDEX cancels_of_day_by_record ON public.cancels USING btree ((((canceled
 -- Name: cancels_of_payment; Type: INDEX; Schema: public; Owner: -
 
 CREATE INDEX cancels_of_payment ON public.cancels USING btree (payment_key);
+
+-- Name: cancels_void_of_payment; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX cancels_void_of_payment ON public.cancels USING btree (payment_key) WHERE (amount = 0);
 
 -- Name: captures_by_time; Type: INDEX; Schema: public; Owner: -
 
@@ -1313,6 +1613,14 @@ CREATE INDEX mirror_by_day ON public.mirror USING btree (day, kind);
 
 CREATE INDEX mirror_by_time ON public.mirror USING btree (at);
 
+-- Name: mirror_cancels; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX mirror_cancels ON public.mirror USING btree (transaction_key) WHERE ((kind = 'cancel'::text) AND (NOT is_foreign));
+
+-- Name: mirror_cancels_of_payment; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX mirror_cancels_of_payment ON public.mirror USING btree (payment_key) WHERE (kind = 'cancel'::text);
+
 -- Name: mirror_missing; Type: INDEX; Schema: public; Owner: -
 
 CREATE INDEX mirror_missing ON public.mirror USING btree (missing_since) WHERE (missing_since IS NOT NULL);
@@ -1328,6 +1636,14 @@ CREATE INDEX mirror_of_order ON public.mirror USING btree (order_id);
 -- Name: mirror_of_payment; Type: INDEX; Schema: public; Owner: -
 
 CREATE INDEX mirror_of_payment ON public.mirror USING btree (payment_key);
+
+-- Name: mismatches_accepted_of_payment; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX mismatches_accepted_of_payment ON public.mismatches USING btree (payment_key) WHERE ((resolved_as = 'accepted'::text) AND (payment_key IS NOT NULL));
+
+-- Name: mismatches_accepted_of_transaction; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX mismatches_accepted_of_transaction ON public.mismatches USING btree (transaction_key) WHERE ((resolved_as = 'accepted'::text) AND (transaction_key IS NOT NULL));
 
 -- Name: mismatches_by_time; Type: INDEX; Schema: public; Owner: -
 
@@ -1409,6 +1725,30 @@ CREATE INDEX work_open_by_request ON public.work USING btree (request_id) WHERE 
 
 CREATE INDEX work_open_by_transaction ON public.work USING btree (transaction_key) WHERE ((closed_at IS NULL) AND (transaction_key IS NOT NULL));
 
+-- Name: cancels cancels_dirty; Type: TRIGGER; Schema: public; Owner: -
+
+CREATE TRIGGER cancels_dirty AFTER INSERT OR DELETE ON public.cancels FOR EACH ROW EXECUTE FUNCTION public.audit_dirty_cancels();
+
+-- Name: cancels cancels_dirty_changed; Type: TRIGGER; Schema: public; Owner: -
+
+CREATE TRIGGER cancels_dirty_changed AFTER UPDATE ON public.cancels FOR EACH ROW WHEN (((((((old.transaction_key IS DISTINCT FROM new.transaction_key) OR (old.payment_key IS DISTINCT FROM new.payment_key)) OR (old.order_id IS DISTINCT FROM new.order_id)) OR (old.currency IS DISTINCT FROM new.currency)) OR (old.amount IS DISTINCT FROM new.amount)) OR (old.canceled_at IS DISTINCT FROM new.canceled_at))) EXECUTE FUNCTION public.audit_dirty_cancels();
+
+-- Name: cancels cancels_dirty_truncated; Type: TRIGGER; Schema: public; Owner: -
+
+CREATE TRIGGER cancels_dirty_truncated AFTER TRUNCATE ON public.cancels FOR EACH STATEMENT EXECUTE FUNCTION public.audit_dirty_everything();
+
+-- Name: captures captures_dirty; Type: TRIGGER; Schema: public; Owner: -
+
+CREATE TRIGGER captures_dirty AFTER INSERT OR DELETE ON public.captures FOR EACH ROW EXECUTE FUNCTION public.audit_dirty_captures();
+
+-- Name: captures captures_dirty_changed; Type: TRIGGER; Schema: public; Owner: -
+
+CREATE TRIGGER captures_dirty_changed AFTER UPDATE ON public.captures FOR EACH ROW WHEN (((((((old.payment_key IS DISTINCT FROM new.payment_key) OR (old.transaction_key IS DISTINCT FROM new.transaction_key)) OR (old.currency IS DISTINCT FROM new.currency)) OR (old.amount IS DISTINCT FROM new.amount)) OR (old.captured_at IS DISTINCT FROM new.captured_at)) OR (old.reversed_at IS DISTINCT FROM new.reversed_at))) EXECUTE FUNCTION public.audit_dirty_captures();
+
+-- Name: captures captures_dirty_truncated; Type: TRIGGER; Schema: public; Owner: -
+
+CREATE TRIGGER captures_dirty_truncated AFTER TRUNCATE ON public.captures FOR EACH STATEMENT EXECUTE FUNCTION public.audit_dirty_everything();
+
 -- Name: journal_balances journal_balances_append_only; Type: TRIGGER; Schema: public; Owner: -
 
 CREATE TRIGGER journal_balances_append_only BEFORE DELETE OR UPDATE ON public.journal_balances FOR EACH ROW EXECUTE FUNCTION public.journal_is_append_only();
@@ -1469,6 +1809,22 @@ CREATE CONSTRAINT TRIGGER journal_transactions_balance AFTER INSERT ON public.jo
 
 CREATE TRIGGER journal_transactions_no_truncate BEFORE TRUNCATE ON public.journal_transactions FOR EACH STATEMENT EXECUTE FUNCTION public.journal_is_append_only();
 
+-- Name: mirror mirror_dirty_changed; Type: TRIGGER; Schema: public; Owner: -
+
+CREATE TRIGGER mirror_dirty_changed AFTER UPDATE ON public.mirror FOR EACH ROW WHEN ((((((((((old.transaction_key IS DISTINCT FROM new.transaction_key) OR (old.payment_key IS DISTINCT FROM new.payment_key)) OR (old.order_id IS DISTINCT FROM new.order_id)) OR (old.kind IS DISTINCT FROM new.kind)) OR (old.currency IS DISTINCT FROM new.currency)) OR (old.amount IS DISTINCT FROM new.amount)) OR (old.at IS DISTINCT FROM new.at)) OR (old.is_foreign IS DISTINCT FROM new.is_foreign)) OR (old.missing_since IS DISTINCT FROM new.missing_since))) EXECUTE FUNCTION public.audit_dirty_mirror();
+
+-- Name: mirror mirror_dirty_gone; Type: TRIGGER; Schema: public; Owner: -
+
+CREATE TRIGGER mirror_dirty_gone AFTER DELETE ON public.mirror FOR EACH ROW EXECUTE FUNCTION public.audit_dirty_mirror();
+
+-- Name: mirror mirror_dirty_new; Type: TRIGGER; Schema: public; Owner: -
+
+CREATE TRIGGER mirror_dirty_new AFTER INSERT ON public.mirror FOR EACH ROW WHEN (((new.kind <> 'none'::text) OR new.is_foreign)) EXECUTE FUNCTION public.audit_dirty_mirror();
+
+-- Name: mirror mirror_dirty_truncated; Type: TRIGGER; Schema: public; Owner: -
+
+CREATE TRIGGER mirror_dirty_truncated AFTER TRUNCATE ON public.mirror FOR EACH STATEMENT EXECUTE FUNCTION public.audit_dirty_everything();
+
 -- Name: mismatch_trail mismatch_trail_append_only; Type: TRIGGER; Schema: public; Owner: -
 
 CREATE TRIGGER mismatch_trail_append_only BEFORE DELETE OR UPDATE ON public.mismatch_trail FOR EACH ROW EXECUTE FUNCTION public.mismatch_trail_is_append_only();
@@ -1481,9 +1837,49 @@ CREATE TRIGGER mismatch_trail_no_truncate BEFORE TRUNCATE ON public.mismatch_tra
 
 CREATE TRIGGER mismatches_changed BEFORE UPDATE ON public.mismatches FOR EACH ROW EXECUTE FUNCTION public.mismatch_changed();
 
+-- Name: mismatches mismatches_dirty_changed; Type: TRIGGER; Schema: public; Owner: -
+
+CREATE TRIGGER mismatches_dirty_changed AFTER UPDATE ON public.mismatches FOR EACH ROW WHEN ((((old.resolved_as = 'accepted'::text) OR (new.resolved_as = 'accepted'::text)) AND (((((((old.resolved_as IS DISTINCT FROM new.resolved_as) OR (old.kind IS DISTINCT FROM new.kind)) OR (old.payment_key IS DISTINCT FROM new.payment_key)) OR (old.transaction_key IS DISTINCT FROM new.transaction_key)) OR (old.currency IS DISTINCT FROM new.currency)) OR (old.amount IS DISTINCT FROM new.amount)) OR (old.detail IS DISTINCT FROM new.detail)))) EXECUTE FUNCTION public.audit_dirty_mismatches();
+
+-- Name: mismatches mismatches_dirty_gone; Type: TRIGGER; Schema: public; Owner: -
+
+CREATE TRIGGER mismatches_dirty_gone AFTER DELETE ON public.mismatches FOR EACH ROW WHEN ((old.resolved_as = 'accepted'::text)) EXECUTE FUNCTION public.audit_dirty_mismatches();
+
+-- Name: mismatches mismatches_dirty_new; Type: TRIGGER; Schema: public; Owner: -
+
+CREATE TRIGGER mismatches_dirty_new AFTER INSERT ON public.mismatches FOR EACH ROW WHEN ((new.resolved_as = 'accepted'::text)) EXECUTE FUNCTION public.audit_dirty_mismatches();
+
+-- Name: mismatches mismatches_dirty_truncated; Type: TRIGGER; Schema: public; Owner: -
+
+CREATE TRIGGER mismatches_dirty_truncated AFTER TRUNCATE ON public.mismatches FOR EACH STATEMENT EXECUTE FUNCTION public.audit_dirty_everything();
+
 -- Name: mismatches mismatches_opened; Type: TRIGGER; Schema: public; Owner: -
 
 CREATE TRIGGER mismatches_opened AFTER INSERT ON public.mismatches FOR EACH ROW EXECUTE FUNCTION public.mismatch_opened();
+
+-- Name: payments payments_dirty_changed; Type: TRIGGER; Schema: public; Owner: -
+
+CREATE TRIGGER payments_dirty_changed AFTER UPDATE ON public.payments FOR EACH ROW WHEN ((old.virtual_account <> new.virtual_account)) EXECUTE FUNCTION public.audit_dirty_payments();
+
+-- Name: payments payments_dirty_new; Type: TRIGGER; Schema: public; Owner: -
+
+CREATE TRIGGER payments_dirty_new AFTER INSERT ON public.payments FOR EACH ROW WHEN (new.virtual_account) EXECUTE FUNCTION public.audit_dirty_payments();
+
+-- Name: work work_dirty_changed; Type: TRIGGER; Schema: public; Owner: -
+
+CREATE TRIGGER work_dirty_changed AFTER UPDATE ON public.work FOR EACH ROW WHEN ((((((((((((old.kind IS DISTINCT FROM new.kind) OR (old.payment_key IS DISTINCT FROM new.payment_key)) OR (old.order_id IS DISTINCT FROM new.order_id)) OR (old.transaction_key IS DISTINCT FROM new.transaction_key)) OR (old.currency IS DISTINCT FROM new.currency)) OR (old.amount IS DISTINCT FROM new.amount)) OR (old.opened_at IS DISTINCT FROM new.opened_at)) OR (old.deadline IS DISTINCT FROM new.deadline)) OR (old.notice_attempt IS DISTINCT FROM new.notice_attempt)) OR (old.notice_next_at IS DISTINCT FROM new.notice_next_at)) OR ((old.closed_at IS NULL) IS DISTINCT FROM (new.closed_at IS NULL)))) EXECUTE FUNCTION public.audit_dirty_work();
+
+-- Name: work work_dirty_gone; Type: TRIGGER; Schema: public; Owner: -
+
+CREATE TRIGGER work_dirty_gone AFTER DELETE ON public.work FOR EACH ROW WHEN ((old.closed_at IS NULL)) EXECUTE FUNCTION public.audit_dirty_work();
+
+-- Name: work work_dirty_new; Type: TRIGGER; Schema: public; Owner: -
+
+CREATE TRIGGER work_dirty_new AFTER INSERT ON public.work FOR EACH ROW WHEN (((new.closed_at IS NULL) AND ((new.transaction_key IS NOT NULL) OR (new.kind = 'confirm_unknown'::text)))) EXECUTE FUNCTION public.audit_dirty_work();
+
+-- Name: work work_dirty_truncated; Type: TRIGGER; Schema: public; Owner: -
+
+CREATE TRIGGER work_dirty_truncated AFTER TRUNCATE ON public.work FOR EACH STATEMENT EXECUTE FUNCTION public.audit_dirty_everything();
 
 -- Name: cancel_requests cancel_requests_payment_key_fkey; Type: FK CONSTRAINT; Schema: public; Owner: -
 

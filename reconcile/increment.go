@@ -1,0 +1,381 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// keysAtOnce bounds how many keys one statement looks up; a run goes on until nothing is left.
+const keysAtOnce = 5_000
+
+// round is one audit inside its snapshot: what changed is taken, judged, and moves what is remembered.
+type round struct {
+	*Auditor
+	tx     pgx.Tx
+	w      window // of the running sums: everything since the opening
+	judged int
+	drift  drift
+}
+
+// change is what one key came to before and comes to now.
+type change struct{ before, now memory }
+
+// dirtyRow is one mark of a change.
+type dirtyRow struct {
+	Subject    string `db:"subject"`
+	Key        string `db:"key"`
+	PaymentKey string `db:"payment_key"`
+}
+
+// catchUp takes every mark that the snapshot shows and judges its key, and then what the clock or a further reading of
+// the list makes another thing. It reports whether that was enough: where the settings are others, or a table was
+// emptied, everything has to be compared anew, and the marks are taken only.
+func (r *round) catchUp(ctx context.Context) (enough bool, err error) {
+	enough, err = r.continues(ctx)
+	if err != nil {
+		return false, err
+	}
+	for {
+		marks, err := r.takeDirty(ctx)
+		if err != nil || len(marks) == 0 {
+			if err == nil && enough {
+				err = r.byTime(ctx)
+			}
+			return enough, err
+		}
+		if slices.ContainsFunc(marks, func(d dirtyRow) bool { return d.Subject == "everything" }) {
+			enough = false
+		}
+		if !enough {
+			continue
+		}
+		if err := r.judgeMarked(ctx, marks); err != nil {
+			return false, err
+		}
+	}
+}
+
+// takeDirty deletes the oldest marks that this snapshot shows, and exactly those. A change that commits later has its
+// mark then, whatever its number: nothing is skipped by counting up.
+func (r *round) takeDirty(ctx context.Context) ([]dirtyRow, error) {
+	rows, err := r.tx.Query(ctx, `
+		DELETE FROM audit_dirty
+		WHERE dirty_id = ANY(ARRAY(SELECT d.dirty_id FROM audit_dirty d ORDER BY d.dirty_id LIMIT @most))
+		RETURNING subject, key, payment_key`,
+		pgx.StrictNamedArgs{"most": keysAtOnce})
+	if err != nil {
+		return nil, fmt.Errorf("take what changed: %w", err)
+	}
+	marks, err := pgx.CollectRows(rows, pgx.RowToStructByName[dirtyRow])
+	if err != nil {
+		return nil, fmt.Errorf("take what changed: %w", err)
+	}
+	return marks, nil
+}
+
+// judgeMarked judges the keys of some marks, and the few that depend on them: the voids of the same payments, the
+// cancels of payments whose captures changed, and captures about which something was open.
+func (r *round) judgeMarked(ctx context.Context, marks []dirtyRow) error {
+	var cancels, payments, of []string
+	for _, d := range marks {
+		if d.Subject == string(aboutCancel) {
+			cancels = append(cancels, d.Key)
+		} else {
+			payments = append(payments, d.Key)
+		}
+		of = append(of, d.PaymentKey)
+	}
+	rows, err := r.tx.Query(ctx, `
+		SELECT 'cancel' AS subject, c.transaction_key AS key
+		FROM unnest(@of::text[]) AS p (payment_key)
+		CROSS JOIN LATERAL (SELECT x.transaction_key FROM cancels x WHERE x.payment_key = p.payment_key AND x.amount = 0 OFFSET 0) c
+		UNION ALL
+		SELECT 'cancel', g.transaction_key
+		FROM unnest(@payments::text[]) AS p (payment_key)
+		CROSS JOIN LATERAL (SELECT x.transaction_key FROM mirror x WHERE x.payment_key = p.payment_key AND x.kind = 'cancel' OFFSET 0) g
+		UNION ALL
+		SELECT 'capture', j.key
+		FROM unnest(@of::text[]) AS p (payment_key)
+		CROSS JOIN LATERAL (SELECT x.key FROM audit_judged x WHERE x.subject = 'capture' AND x.key = p.payment_key LIMIT 1) j`,
+		pgx.StrictNamedArgs{"of": distinctOf(of), "payments": distinctOf(payments)})
+	if err != nil {
+		return fmt.Errorf("look for what depends on it: %w", err)
+	}
+	more, err := pgx.CollectRows(rows, pgx.RowToStructByName[dueRow])
+	if err != nil {
+		return fmt.Errorf("look for what depends on it: %w", err)
+	}
+	for _, d := range more {
+		if d.Subject == aboutCancel {
+			cancels = append(cancels, d.Key)
+		} else {
+			payments = append(payments, d.Key)
+		}
+	}
+	return r.judge(ctx, cancels, payments)
+}
+
+// dueRow names one key to judge.
+type dueRow struct {
+	Subject subject `db:"subject"`
+	Key     string  `db:"key"`
+}
+
+// byTime judges what becomes something else by the clock or by how far the list was read, without any row changing.
+func (r *round) byTime(ctx context.Context) error {
+	for {
+		rows, err := r.tx.Query(ctx, `
+			SELECT subject, key FROM (SELECT subject, key FROM audit_judged WHERE recheck_at <= @now ORDER BY recheck_at LIMIT @most) AS clock
+			UNION
+			SELECT subject, key FROM (SELECT subject, key FROM audit_judged WHERE recheck_as_of < @as_of ORDER BY recheck_as_of LIMIT @most) AS list`,
+			pgx.StrictNamedArgs{"now": r.w.now, "as_of": r.w.asOf, "most": keysAtOnce})
+		if err != nil {
+			return fmt.Errorf("look for what is due: %w", err)
+		}
+		due, err := pgx.CollectRows(rows, pgx.RowToStructByName[dueRow])
+		if err != nil {
+			return fmt.Errorf("look for what is due: %w", err)
+		}
+		if len(due) == 0 {
+			return nil
+		}
+		var cancels, payments []string
+		for _, d := range due {
+			if d.Subject == aboutCancel {
+				cancels = append(cancels, d.Key)
+			} else {
+				payments = append(payments, d.Key)
+			}
+		}
+		if err := r.judge(ctx, cancels, payments); err != nil {
+			return err
+		}
+	}
+}
+
+// judge compares some keys anew and moves what is remembered by the difference.
+func (r *round) judge(ctx context.Context, cancels, payments []string) error {
+	var changes []change
+	for keys := range slices.Chunk(distinctOf(cancels), keysAtOnce) {
+		facts, err := r.facts(ctx, r.tx, keys)
+		if err != nil {
+			return err
+		}
+		for _, f := range facts {
+			changes = append(changes, change{f.before(), f.now(r.w.bounds)})
+		}
+	}
+	for keys := range slices.Chunk(distinctOf(payments), keysAtOnce) {
+		taken, err := r.takenChanges(ctx, keys)
+		if err != nil {
+			return err
+		}
+		changes = append(changes, taken...)
+	}
+	r.judged += len(changes)
+	_, err := r.move(ctx, changes)
+	return err
+}
+
+func (r *round) takenChanges(ctx context.Context, payments []string) ([]change, error) {
+	open, err := r.capturesOf(ctx, r.tx, r.w, payments)
+	if err != nil {
+		return nil, err
+	}
+	before, err := r.remembered(ctx, `
+		SELECT `+memoryColumns+`
+		FROM unnest(@payments::text[]) AS p (key)
+		CROSS JOIN LATERAL (SELECT `+memoryKept+` FROM audit_judged x WHERE x.subject = 'capture' AND x.key = p.key LIMIT 1) j`,
+		pgx.StrictNamedArgs{"payments": payments})
+	if err != nil {
+		return nil, err
+	}
+	return pairs(payments, before, open), nil
+}
+
+// pairs puts what was remembered of captures beside what they come to now.
+func pairs(payments []string, before, now map[string]memory) []change {
+	changes := make([]change, 0, len(payments))
+	for _, key := range payments {
+		c := change{before[key], now[key]}
+		c.before.about, c.before.key = aboutCaptures, key
+		c.now.about, c.now.key = aboutCaptures, key
+		changes = append(changes, c)
+	}
+	return changes
+}
+
+// remembered reads memories by key.
+func (r *round) remembered(ctx context.Context, sql string, args pgx.StrictNamedArgs) (map[string]memory, error) {
+	rows, err := r.tx.Query(ctx, sql, args)
+	if err != nil {
+		return nil, fmt.Errorf("read what is remembered: %w", err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByName[memoryRow])
+	if err != nil {
+		return nil, fmt.Errorf("read what is remembered: %w", err)
+	}
+	found := make(map[string]memory, len(all))
+	for _, row := range all {
+		found[row.Key] = row.memory()
+	}
+	return found, nil
+}
+
+// move writes what changed and moves the sums by the difference. It returns what did.
+func (r *round) move(ctx context.Context, changes []change) ([]change, error) {
+	changes = slices.DeleteFunc(changes, func(c change) bool { return c.before.same(&c.now) })
+	if len(changes) == 0 {
+		return nil, nil
+	}
+	by := totals{}
+	for _, c := range changes {
+		for _, s := range c.before.parts {
+			by.take(s)
+		}
+		for _, s := range c.now.parts {
+			by.add(s)
+		}
+	}
+	if err := r.moveOrders(ctx, changes, by); err != nil {
+		return nil, err
+	}
+	if err := r.write(ctx, changes); err != nil {
+		return nil, err
+	}
+	return changes, r.addTotals(ctx, by)
+}
+
+// moveOrders moves the sums of orders: an order is counted once, however many of its cancels changed.
+func (r *round) moveOrders(ctx context.Context, changes []change, by totals) error {
+	changed := make(map[string]change)
+	var orders []string
+	for _, c := range changes {
+		if c.now.about == aboutCancel {
+			changed[c.now.key] = c
+			orders = append(orders, c.before.orderID, c.now.orderID)
+		}
+	}
+	if len(orders) == 0 {
+		return nil
+	}
+	orders = distinctOf(orders)
+	known, err := r.remembered(ctx, `
+		SELECT `+memoryColumns+`
+		FROM unnest(@orders::text[]) AS o (order_id)
+		CROSS JOIN LATERAL (SELECT `+memoryKept+` FROM audit_judged x WHERE x.subject = 'cancel' AND x.order_id = o.order_id OFFSET 0) j`,
+		pgx.StrictNamedArgs{"orders": orders})
+	if err != nil {
+		return err
+	}
+	before, now := make(map[string][]memory), make(map[string][]memory)
+	for key, m := range known {
+		before[m.orderID] = append(before[m.orderID], m)
+		if _, again := changed[key]; !again {
+			now[m.orderID] = append(now[m.orderID], m)
+		}
+	}
+	for _, c := range changed {
+		now[c.now.orderID] = append(now[c.now.orderID], c.now)
+	}
+	for _, order := range orders {
+		if o, any := orderOf(before[order]); any {
+			by.take(o.share())
+		}
+		if o, any := orderOf(now[order]); any {
+			by.add(o.share())
+		}
+	}
+	return nil
+}
+
+// write keeps what the keys come to now. What there is nothing to remember of is forgotten.
+func (r *round) write(ctx context.Context, changes []change) error {
+	var rows []memoryRow
+	gone := make(map[subject][]string)
+	for _, c := range changes {
+		if c.now.empty() {
+			gone[c.now.about] = append(gone[c.now.about], c.now.key)
+			continue
+		}
+		rows = append(rows, c.now.row())
+	}
+	b := &pgx.Batch{}
+	for about, keys := range gone {
+		b.Queue(`DELETE FROM audit_judged WHERE subject = @subject AND key = ANY(@keys)`,
+			pgx.StrictNamedArgs{"subject": string(about), "keys": keys})
+	}
+	if len(rows) > 0 {
+		b.Queue(`
+			INSERT INTO audit_judged (subject, key, payment_key, order_id, day, currency, amount, parts, entries, open_line, open_currency,
+				since, recheck_at, recheck_as_of)
+			SELECT subject, key, payment_key, order_id, day, currency, amount, NULLIF(parts, 'null'), NULLIF(entries, 'null'), open_line,
+				open_currency, since, recheck_at, recheck_as_of
+			FROM jsonb_to_recordset(@rows::jsonb) AS r (subject text, key text, payment_key text, order_id text, day date, currency text,
+				amount bigint, parts jsonb, entries jsonb, open_line text, open_currency text, since timestamptz,
+				recheck_at timestamptz, recheck_as_of timestamptz)
+			ON CONFLICT (subject, key) DO UPDATE
+			SET payment_key = excluded.payment_key, order_id = excluded.order_id, day = excluded.day, currency = excluded.currency,
+				amount = excluded.amount, parts = excluded.parts, entries = excluded.entries, open_line = excluded.open_line,
+				open_currency = excluded.open_currency, since = excluded.since, recheck_at = excluded.recheck_at,
+				recheck_as_of = excluded.recheck_as_of`,
+			pgx.StrictNamedArgs{"rows": rows})
+	}
+	if err := r.tx.SendBatch(ctx, b).Close(); err != nil {
+		return fmt.Errorf("remember what the keys came to: %w", err)
+	}
+	return nil
+}
+
+// runningTally is the statement's from what is remembered: the sums of all days, and the entries of what is not simply
+// applied, as many as a stored statement lists. Contradictions are all there.
+func (r *round) runningTally(ctx context.Context) (*tally, error) {
+	t := newTally(r.w.bounds)
+	sums, err := r.storedTotals(ctx, `SELECT '' AS day, line, currency, sum(count)::bigint AS count, sum(amount)::bigint AS amount,
+			sum(entries)::bigint AS entries
+		FROM audit_totals
+		GROUP BY line, currency`, nil)
+	if err != nil {
+		return nil, err
+	}
+	t.totals = sums
+	var lines, currencies []string
+	for k, v := range t.figures() {
+		if v.entries > 0 && k.name != LineBreaks && k.name != LineUnexplained {
+			lines, currencies = append(lines, string(k.name)), append(currencies, string(k.currency))
+		}
+	}
+	rows, err := r.tx.Query(ctx, `
+		SELECT `+memoryColumns+`
+		FROM (SELECT `+memoryKept+` FROM audit_judged x WHERE x.open_line = @breaks
+			UNION ALL
+			SELECT `+memoryKept+`
+			FROM unnest(@lines::text[], @currencies::text[]) AS l (line, currency)
+			CROSS JOIN LATERAL (
+				SELECT `+memoryKept+` FROM audit_judged x
+				WHERE x.open_line = l.line AND x.open_currency = l.currency
+				ORDER BY x.since, x.key COLLATE "C"
+				LIMIT @most) x) j`,
+		pgx.StrictNamedArgs{"breaks": string(LineBreaks), "lines": lines, "currencies": currencies, "most": storedEntries})
+	if err != nil {
+		return nil, fmt.Errorf("read what is open: %w", err)
+	}
+	open, err := pgx.CollectRows(rows, pgx.RowToStructByName[memoryRow])
+	if err != nil {
+		return nil, fmt.Errorf("read what is open: %w", err)
+	}
+	for _, row := range open {
+		t.list(row.memory())
+	}
+	return t, nil
+}
+
+// distinctOf drops empty and repeated keys.
+func distinctOf(keys []string) []string {
+	keys = slices.DeleteFunc(slices.Clone(keys), func(k string) bool { return k == "" })
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
