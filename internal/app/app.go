@@ -86,7 +86,10 @@ func (a *App) open(ctx context.Context) (err error) {
 	if err := a.openGateway(); err != nil {
 		return err
 	}
-	a.features, err = newFeatures(a)
+	if a.features, err = newFeatures(a); err != nil {
+		return err
+	}
+	a.features.sealer, err = newSealer(ctx, a)
 	return err
 }
 

@@ -35,6 +35,8 @@ type cli struct {
 	Serve     serveCommand     `cmd:"" help:"Answer checkout and webhooks, and reconcile without pause."`
 	Migrate   migrateCommand   `cmd:"" help:"Bring the database to this version."`
 	Audit     auditCommand     `cmd:"" help:"Print the statement: gateway cancels = canceled orders + pending. Exits 1 on a break, 2 when incomplete."`
+	Verify    verifyCommand    `cmd:"" help:"Recompute the journal, its heads, states and credits, and name the first wrong entry. Exits 1 when broken, 2 when it could not look."`
+	SealKey   sealKeyCommand   `cmd:"" name:"seal-key" help:"Make a key that signs the journal's daily heads, and print its public half."`
 	Report    reportCommand    `cmd:"" help:"Write a report for finance: a day, a range of days, an order, the trial balance."`
 	Reconcile reconcileCommand `cmd:"" help:"Read any stretch of the past from the gateway's list, and say what it knows of each day."`
 }
@@ -71,6 +73,8 @@ type serveCommand struct {
 	MerchantURL    string        `name:"merchant-url" env:"DAESA_MERCHANT_URL" help:"Where order events are delivered."`
 	CustomerURL    string        `name:"customer-url" env:"DAESA_CUSTOMER_URL" help:"Where customer notices are delivered."`
 	EventSecret    string        `name:"event-secret" env:"DAESA_EVENT_SECRET" help:"whsec_…, signs what is delivered (Standard Webhooks)."`
+	SealKeyFile    string        `name:"seal-key-file" env:"DAESA_SEAL_KEY_FILE" help:"Private key that signs the journal's daily heads; daesa seal-key makes one."`
+	HeadsFile      string        `name:"heads-file" env:"DAESA_HEADS_FILE" help:"Where each head is also written, outside the database; the key's file with .heads when empty."`
 	Replicas       int           `env:"DAESA_REPLICAS" default:"1" help:"Instances that share the caps."`
 	Lazy           bool          `env:"DAESA_LAZY" help:"Ask about a claimed cancel only at its last chance."`
 	RateLimit      int           `name:"webhook-rate-limit" env:"DAESA_WEBHOOK_RATE_LIMIT" default:"300" help:"Webhook deliveries a minute and source."`
@@ -139,6 +143,10 @@ func (c *cli) run(ctx context.Context, command string, stdout, stderr io.Writer)
 		err = withPool(ctx, c.DatabaseURL, func(db *pgxpool.Pool) error { return migrations.Apply(ctx, db) })
 	case "audit":
 		return c.Audit.run(ctx, c.DatabaseURL, log, stdout)
+	case "verify":
+		return c.Verify.run(ctx, c.DatabaseURL, stdout)
+	case "seal-key":
+		err = c.SealKey.run(stdout)
 	case "report day <day>", "report range <from> <to>", "report order <order-id>", "report trial-balance":
 		return c.Report.run(ctx, command, c.DatabaseURL, log, stdout)
 	case "reconcile":
@@ -170,7 +178,7 @@ func (s serveCommand) run(ctx context.Context, databaseURL string, log *slog.Log
 		DatabaseURL: databaseURL, TossURL: s.TossURL, TossSecretKey: s.TossSecretKey, TossSecurityKey: s.TossSecurityKey,
 		MerchantID: s.MerchantID, Listen: s.Listen, PrivateListen: s.PrivateListen, APIKeys: s.APIKeys, TokenKey: s.TokenKey,
 		CORSOrigins: s.CORSOrigins, TrustedProxies: s.TrustedProxies, MerchantURL: s.MerchantURL, CustomerURL: s.CustomerURL,
-		EventSecret: s.EventSecret, Replicas: s.Replicas, Lazy: s.Lazy, RateLimit: s.RateLimit, ConfirmRateLimit: s.ConfirmLimit, DatabaseMax: s.DatabaseMax,
+		EventSecret: s.EventSecret, SealKeyFile: s.SealKeyFile, HeadsFile: s.HeadsFile, Replicas: s.Replicas, Lazy: s.Lazy, RateLimit: s.RateLimit, ConfirmRateLimit: s.ConfirmLimit, DatabaseMax: s.DatabaseMax,
 		ListEvery: s.ListEvery, StopTimeout: s.StopTimeout, Log: log,
 	}
 	s.apply(&cfg)

@@ -39,6 +39,8 @@ type Config struct {
 	MerchantURL    string    // where order events are delivered
 	CustomerURL    string    // where customer notices are delivered
 	EventSecret    string    // whsec_…: signs what is delivered
+	SealKeyFile    string    // signs the journal's heads; without it none are made
+	HeadsFile      string    // where each head is also written; beside the key when empty
 
 	Replicas           int
 	Lazy               bool // ask about a claimed cancel only at its last chance

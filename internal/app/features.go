@@ -3,6 +3,7 @@ package app
 import (
 	"daesa/checkout"
 	"daesa/ledger"
+	"daesa/ledger/seal"
 	"daesa/reconcile"
 	"daesa/webhook"
 )
@@ -15,6 +16,7 @@ type features struct {
 	checkoutMetrics *checkout.Metrics
 	webhook         *webhook.Handler
 	reconcile       *reconcile.Reconciler
+	sealer          *seal.Sealer
 }
 
 func newFeatures(a *App) (f features, err error) {

@@ -13,6 +13,7 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"daesa/checkout"
+	"daesa/ledger/seal"
 	"daesa/migrations"
 	"daesa/reconcile"
 	"daesa/webhook"
@@ -24,6 +25,7 @@ const (
 	queueList  = "list"
 	queueAudit = "audit"
 	queueTidy  = "tidy"
+	queueSeal  = "seal"
 )
 
 // tick is one periodic job: River wakes, our rows decide what there is to do, so a missed, late or doubled tick
@@ -47,6 +49,7 @@ func ticks(cfg Config) []tick {
 		{"CRON_TZ=Asia/Seoul 10 5 * * *", queueTidy, webhook.RetainArgs{}},    // forget what need not be kept
 		{"@every 30s", queueTidy, checkout.ExpireOrdersArgs{}},                // orders nobody paid
 		{"@every 10m", queueTidy, checkout.TidyCheckoutArgs{}},                // old idempotency keys
+		{"@every 1m", queueSeal, seal.Args{}},                                 // cut and sign the journal of a day that ended
 	}
 }
 
@@ -76,6 +79,7 @@ func newJobs(a *App) (*river.Client[pgx.Tx], error) {
 			queueList:            {MaxWorkers: 1},
 			queueAudit:           {MaxWorkers: 1},
 			queueTidy:            {MaxWorkers: 2},
+			queueSeal:            {MaxWorkers: 1},
 			checkout.EventsQueue: {MaxWorkers: 8},
 		},
 		// A tick that crashed is not worth rescuing for an hour: the next one does the same work.
@@ -114,6 +118,7 @@ func newWorkers(a *App) (*river.Workers, error) {
 	river.AddWorker(workers, tidy)
 	river.AddWorker(workers, &webhook.ReapWorker{Handler: f.webhook})
 	river.AddWorker(workers, &webhook.RetainWorker{Handler: f.webhook})
+	river.AddWorker(workers, &seal.Worker{Sealer: f.sealer})
 	return workers, f.reconcile.AddWorkers(workers)
 }
 
