@@ -15,6 +15,7 @@ type effects struct {
 	cancels       []Cancel // new ones, with the credits each revokes
 	findings      []Finding
 	announcements []Announcement
+	settled       bool // the deposit has stood for too long to fall back
 }
 
 // workOut works out what a decision does to the payment, its order, the journal and the credits. Pure.

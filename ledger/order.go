@@ -92,7 +92,7 @@ func (l *Ledger) CreateOrder(ctx context.Context, tx pgx.Tx, o Order) (Order, er
 	if err != nil {
 		return Order{}, fmt.Errorf("create order %s: %w", o.ID, err)
 	}
-	if known.Amount != o.Amount || known.CustomerID != o.CustomerID || known.Credits != o.Credits || known.Name != o.Name {
+	if !sameTerms(known, o) {
 		return known, fmt.Errorf("create order %s: %w", o.ID, ErrOrderDiffers)
 	}
 	return known, nil
@@ -122,8 +122,8 @@ func (l *Ledger) ExpireOrders(ctx context.Context, tx pgx.Tx, limit int) (int64,
 }
 
 // holderOf names the payment, other than the one given, that holds an order; "" when none does.
-func holderOf(ctx context.Context, tx pgx.Tx, orderID, paymentKey string) (string, error) {
-	rows, err := tx.Query(ctx, `
+func holderOf(ctx context.Context, db Querier, orderID, paymentKey string) (string, error) {
+	rows, err := db.Query(ctx, `
 		SELECT payment_key FROM payments
 		WHERE order_id = @order_id AND payment_key <> @payment_key AND NOT surplus
 			AND status IN ('confirming', 'unknown', 'waiting_for_deposit', 'done', 'partially_canceled', 'canceled')`,

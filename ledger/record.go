@@ -99,6 +99,13 @@ func (l *Ledger) Record(ctx context.Context, tx pgx.Tx, o Observation) (Recorded
 func (l *Ledger) RecordWith(
 	ctx context.Context, tx pgx.Tx, o Observation, accompany func(b *pgx.Batch, recorded Recorded),
 ) (Recorded, error) {
+	return l.record(ctx, tx, o, accompany, time.Time{})
+}
+
+// record is RecordWith; of an import nothing is announced that happened before openingAt.
+func (l *Ledger) record(
+	ctx context.Context, tx pgx.Tx, o Observation, accompany func(b *pgx.Batch, recorded Recorded), openingAt time.Time,
+) (Recorded, error) {
 	now := l.now()
 	row, err := lock(ctx, tx, o.PaymentKey)
 	if errors.Is(err, ErrNotFound) {
@@ -111,6 +118,7 @@ func (l *Ledger) RecordWith(
 	before.MerchantID = cmp.Or(before.MerchantID, l.merchantID)
 	decision := Decide(before, o)
 	e := workOut(before, row.order(), row.holder(), o, decision, now)
+	e.hush(openingAt, now)
 	recorded := Recorded{
 		Outcome: e.outcome(), Before: before, After: e.after, Order: e.order, Applied: e.cancels, Open: decision.Open,
 	}

@@ -172,7 +172,7 @@ func (e *effects) queueDepositWork(b *pgx.Batch, now time.Time) {
 	p := e.after
 	watch := Work{Kind: WorkDepositWatch, PaymentKey: p.Key, OrderID: p.OrderID, AtRisk: p.Amount, Deadline: now.Add(watchFor)}
 	switch {
-	case p.VirtualAccount && e.decision.Capture != nil:
+	case p.VirtualAccount && e.decision.Capture != nil && !e.settled:
 		watch.DueAt = now.Add(watchDueAfter)
 		QueueWork(b, watch, now)
 	case !p.WaitingSeenAt.IsZero() && e.before.WaitingSeenAt.IsZero():

@@ -39,7 +39,9 @@ func (s *Sweeper) cancelOwed(ctx context.Context, i item) (Result, error) {
 	return s.conclude(ctx, i, func(tx pgx.Tx) (conclusion, error) {
 		recorded, err := s.cfg.Ledger.Record(ctx, tx, seen)
 		if errors.Is(err, ledger.ErrNotFound) {
-			return s.strangeCancel(ctx, tx, i, seen)
+			if recorded, err = s.adoptForCancel(ctx, tx, i, seen); errors.Is(err, ledger.ErrNotFound) {
+				return s.strangeCancel(ctx, tx, i, seen)
+			}
 		}
 		if err != nil {
 			return conclusion{}, err
@@ -125,6 +127,18 @@ func (s *Sweeper) doubtListed(ctx context.Context, tx pgx.Tx, i item, seen ledge
 		Books: map[string]any{"status": p.Status, "canceled": p.Canceled().Decimal(), "captured": p.Captured().Decimal()},
 	}, now)
 	return tx.SendBatch(ctx, b).Close()
+}
+
+// adoptForCancel takes the payment of a listed cancel over from the system before us; ErrNotFound when it is not of it.
+func (s *Sweeper) adoptForCancel(ctx context.Context, tx pgx.Tx, i item, seen ledger.Observation) (ledger.Recorded, error) {
+	if i.Kind != ledger.WorkCancelListed {
+		return ledger.Recorded{}, ledger.ErrNotFound
+	}
+	recorded, done, err := s.takeOver(ctx, tx, seen)
+	if err == nil && !done {
+		err = ledger.ErrNotFound
+	}
+	return recorded, err
 }
 
 // strangeCancel is a cancel of a payment whose order is not in our books.

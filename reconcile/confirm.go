@@ -199,7 +199,7 @@ func (s *Sweeper) strange(ctx context.Context, tx pgx.Tx, seen ledger.Observatio
 	b := &pgx.Batch{}
 	ledger.QueueMismatch(b, ledger.Finding{
 		Kind: ledger.KindPaymentWithoutOrder, PaymentKey: seen.PaymentKey, OrderID: seen.OrderID, AtRisk: seen.Total,
-		Detail:  "the gateway holds money for an order that is not in our books",
+		Detail:  "the gateway holds money for an order that is not in our books" + adviceToImport,
 		Gateway: map[string]any{"word": seen.Word, "total": seen.Total.Decimal(), "currency": seen.Total.Currency},
 	}, s.cfg.now())
 	return c, tx.SendBatch(ctx, b).Close()

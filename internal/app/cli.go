@@ -39,6 +39,7 @@ type cli struct {
 	SealKey   sealKeyCommand   `cmd:"" name:"seal-key" help:"Make a key that signs the journal's daily heads, and print its public half."`
 	Report    reportCommand    `cmd:"" help:"Write a report for finance: a day, a range of days, an order, the trial balance."`
 	Reconcile reconcileCommand `cmd:"" help:"Read any stretch of the past from the gateway's list, and say what it knows of each day."`
+	Import    importCommand    `cmd:"" help:"Take payments of the system before this one over, each proven by asking the gateway. Says what it would do; --apply does it."`
 }
 
 // booksSettings say which payments are ours to account for; serve and audit must be told the same.
@@ -149,6 +150,8 @@ func (c *cli) run(ctx context.Context, command string, stdout, stderr io.Writer)
 		err = c.SealKey.run(stdout)
 	case "report day <day>", "report range <from> <to>", "report order <order-id>", "report trial-balance":
 		return c.Report.run(ctx, command, c.DatabaseURL, log, stdout)
+	case "import":
+		return c.Import.run(ctx, c.DatabaseURL, log, stdout, stderr)
 	case "reconcile":
 		return c.Reconcile.run(ctx, c.DatabaseURL, log, stdout, stderr)
 	default:

@@ -102,6 +102,9 @@ func classOf(ctx context.Context, registry *prometheus.Registry, around []func(h
 func unanswered() map[string]string {
 	return map[string]string{
 		"postgres.ErrNestedTransaction": "a mistake in our own code: 500 without a word is right",
+		"ledger.ErrNotBefore":           "met by the import and the sweep only",
+		"ledger.ErrNothingTaken":        "met by the import and the sweep only",
+		"ledger.ErrContradicts":         "met by the import and the sweep only",
 	}
 }
 

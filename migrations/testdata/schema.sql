@@ -744,6 +744,64 @@ COMMENT ON COLUMN public.events.resent_at IS 'When somebody last asked for anoth
 
 COMMENT ON COLUMN public.events.dead_at IS 'Given up after days of attempts; stays listed until somebody sends it again.';
 
+-- Name: import_rows; Type: TABLE; Schema: public; Owner: -
+
+CREATE TABLE public.import_rows (
+    import_id bigint NOT NULL,
+    line integer NOT NULL,
+    payment_key text DEFAULT ''::text NOT NULL,
+    order_id text DEFAULT ''::text NOT NULL,
+    result text NOT NULL,
+    reason text DEFAULT ''::text NOT NULL,
+    recorded_at timestamp with time zone NOT NULL,
+    CONSTRAINT import_rows_line_positive CHECK ((line >= 1)),
+    CONSTRAINT import_rows_reason_bounded CHECK ((length(reason) <= 500)),
+    CONSTRAINT import_rows_result_known CHECK ((result = ANY (ARRAY['imported'::text, 'known'::text, 'rejected'::text])))
+);
+
+-- Name: TABLE import_rows; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON TABLE public.import_rows IS 'What became of each row, written in the transaction that put its payment in the books.';
+
+-- Name: imports; Type: TABLE; Schema: public; Owner: -
+
+CREATE TABLE public.imports (
+    import_id bigint NOT NULL,
+    source text NOT NULL,
+    digest bytea NOT NULL,
+    name text DEFAULT ''::text NOT NULL,
+    opening_at timestamp with time zone NOT NULL,
+    started_by text NOT NULL,
+    started_at timestamp with time zone NOT NULL,
+    ended_at timestamp with time zone,
+    rows integer NOT NULL,
+    CONSTRAINT imports_name_bounded CHECK ((length(name) <= 300)),
+    CONSTRAINT imports_source_known CHECK ((source = ANY (ARRAY['csv'::text, 'mirror'::text])))
+);
+
+-- Name: TABLE imports; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON TABLE public.imports IS 'What was taken over from the system before this one. The same content again goes on with its own row.';
+
+-- Name: COLUMN imports.digest; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.imports.digest IS 'SHA-256 of the file, or of the payments chosen from the mirror.';
+
+-- Name: COLUMN imports.ended_at; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.imports.ended_at IS 'When every row had a result; NULL while one is left.';
+
+-- Name: imports_import_id_seq; Type: SEQUENCE; Schema: public; Owner: -
+
+ALTER TABLE public.imports ALTER COLUMN import_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.imports_import_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 -- Name: incidents; Type: TABLE; Schema: public; Owner: -
 
 CREATE TABLE public.incidents (
@@ -1372,6 +1430,21 @@ ALTER TABLE ONLY public.deliveries
 ALTER TABLE ONLY public.events
     ADD CONSTRAINT events_pkey PRIMARY KEY (event_id);
 
+-- Name: import_rows import_rows_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.import_rows
+    ADD CONSTRAINT import_rows_pkey PRIMARY KEY (import_id, line);
+
+-- Name: imports imports_one_per_content; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.imports
+    ADD CONSTRAINT imports_one_per_content UNIQUE (source, digest);
+
+-- Name: imports imports_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.imports
+    ADD CONSTRAINT imports_pkey PRIMARY KEY (import_id);
+
 -- Name: incidents incidents_pkey; Type: CONSTRAINT; Schema: public; Owner: -
 
 ALTER TABLE ONLY public.incidents
@@ -1556,6 +1629,10 @@ CREATE INDEX events_of_order ON public.events USING btree (order_id);
 -- Name: events_pending; Type: INDEX; Schema: public; Owner: -
 
 CREATE INDEX events_pending ON public.events USING btree (created_at) WHERE ((dead_at IS NULL) AND (delivered_at IS NULL));
+
+-- Name: import_rows_of_payment; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX import_rows_of_payment ON public.import_rows USING btree (payment_key) WHERE (payment_key <> ''::text);
 
 -- Name: incidents_by_time; Type: INDEX; Schema: public; Owner: -
 
@@ -1900,6 +1977,11 @@ ALTER TABLE ONLY public.cancels
 
 ALTER TABLE ONLY public.captures
     ADD CONSTRAINT captures_payment_key_fkey FOREIGN KEY (payment_key) REFERENCES public.payments(payment_key);
+
+-- Name: import_rows import_rows_import_id_fkey; Type: FK CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.import_rows
+    ADD CONSTRAINT import_rows_import_id_fkey FOREIGN KEY (import_id) REFERENCES public.imports(import_id);
 
 -- Name: journal_balances journal_balances_day_fkey; Type: FK CONSTRAINT; Schema: public; Owner: -
 

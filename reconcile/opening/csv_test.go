@@ -1,0 +1,100 @@
+package opening_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"daesa/ledger"
+	"daesa/reconcile/opening"
+)
+
+// TestReadCSV_Shapes: what Korean offices make of a CSV is read; what is not a list of payments is refused with the line.
+func TestReadCSV_Shapes(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ name, file, refused string }{
+		{"plain", "payment_key,order_id,amount\npay-1,order-1,1000\n", ""},
+		{"byte order mark and CRLF", "\ufeffpayment_key,order_id,amount\r\npay-1,order-1,1000\r\n", ""},
+		{"quoted, other order, spaces", "Amount, order_id ,payment_key\n\"1,000\", order-1 ,\"pay-1\"\n", ""},
+		{"Korean", "결제키,주문번호,금액\npay-1,order-1,1000\n", ""},
+		{"no end of line", "payment_key,order_id,amount\npay-1,order-1,1000", ""},
+		{"a rejects file", "payment_key,order_id,amount,line,reason\npay-1,order-1,1000,7,the gateway's amount is 2\n", ""},
+		{"empty", "", "empty"},
+		{"no header", "pay-1,order-1,1000\n", "line 1"},
+		{"a column that nobody knows", "payment_key,order_id,amount,fee\n", "fee"},
+		{"a column twice", "payment_key,order_id,amount,금액\n", "amount stands there twice"},
+		{"a column missing", "payment_key,amount\n", "order_id (주문번호)"},
+		{"a broken quote", "payment_key,order_id,amount\npay-1,order-1,1000\npay-2,\"order-2,1000\n", "line 3"},
+		{"CP949", "payment_key,order_id,amount,name\npay-1,order-1,1000,\xbb\xf3\xc7\xb0\n", "UTF-8"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			claims, err := opening.ReadCSV("x.csv", []byte(test.file))
+			if test.refused != "" {
+				if !errors.Is(err, opening.ErrFile) || !strings.Contains(err.Error(), test.refused) {
+					t.Errorf("got %v, want %q", err, test.refused)
+				}
+				return
+			}
+			if err != nil || len(claims.Rows) != 1 || claims.Rows[0].Problem != "" || claims.Rows[0].Amount != ledger.Won(1000) ||
+				claims.Rows[0].PaymentKey != "pay-1" || claims.Rows[0].OrderID != "order-1" {
+				t.Errorf("got %+v and %v", claims.Rows, err)
+			}
+		})
+	}
+}
+
+// TestReadCSV_Rows: a row says what is wrong with it, with its line, and the others are read.
+func TestReadCSV_Rows(t *testing.T) {
+	t.Parallel()
+	const header = "payment_key,order_id,amount,currency,canceled,approved_at,ordered_at,customer_id,name,credits\n"
+	for _, test := range []struct{ row, problem string }{
+		{"pay-1,order-1,1000,,,,,,,", ""},
+		{"pay-1,order-1,10.50,usd,0.5,2026-03-10 10:15:28,2026-03-10T10:00:00+09:00,kim,상품,5", ""},
+		{"pay-1,order-1,1000.5,,,,,,,", "amount"},
+		{"pay-1,order-1,1e3,,,,,,,", "amount"},
+		{`pay-1,order-1,"10,00",,,,,,,`, "amount"},
+		{"pay-1,order-1,0,,,,,,,", "amount"},
+		{"pay-1,order-1,-5,,,,,,,", "amount"},
+		{"pay-1,order-1,9999999999999,,,,,,,", "amount"},
+		{"pay-1,order-1,1000,EUR,,,,,,", "amount"},
+		{"pay-1,order-1,1000,,1001,,,,,", "canceled"},
+		{"../x,order-1,1000,,,,,,,", "payment_key"},
+		{"pay-1,71,1000,,,,,,,", "order_id"},
+		{"pay-1,order-1,1000,,,yesterday,,,,", "approved_at"},
+		{"pay-1,order-1,1000,,,,,,,7", "customer_id"},
+		{"pay-1,order-1,1000,,,,,kim,,-7", "credits"},
+		{"pay-1,order-1,1000,,,,,kim\x00,,", "customer_id"},
+		{"pay-1,order-1,1000,,,,,,,,", "11 fields"},
+	} {
+		claims, err := opening.ReadCSV("x.csv", []byte(header+test.row+"\npay-9,order-9,9,,,,,,,\n"))
+		if err != nil || len(claims.Rows) != 2 || claims.Rows[1].Problem != "" || claims.Rows[1].Line != 3 {
+			t.Errorf("%s: got %+v and %v", test.row, claims.Rows, err)
+			continue
+		}
+		if got := claims.Rows[0].Problem; (got == "") != (test.problem == "") || !strings.Contains(got, test.problem) {
+			t.Errorf("%s: got %q, want %q", test.row, got, test.problem)
+		}
+	}
+	claims, _ := opening.ReadCSV("x.csv", []byte(header+"pay-1,order-1,10.50,usd,0.5,2026-03-10 10:15:28,,,,\n"))
+	if c := claims.Rows[0]; c.Amount.Minor != 1050 || c.Canceled.Minor != 50 || !c.CapturedAt.Equal(time.Date(2026, 3, 10, 1, 15, 28, 0, time.UTC)) {
+		t.Errorf("got %+v", c)
+	}
+}
+
+func FuzzReadCSV(f *testing.F) {
+	f.Add([]byte("payment_key,order_id,amount\npay-1,order-1,1000\n"))
+	f.Add([]byte("\ufeff결제키,주문번호,금액,적립금\r\n\"pay\",x,\"1,000\",\r\n"))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		claims, err := opening.ReadCSV("x.csv", content)
+		if err != nil {
+			return
+		}
+		for _, c := range claims.Rows {
+			if c.Line < 2 || (c.Problem == "" && (!c.Amount.Positive() || c.PaymentKey == "" || c.OrderID == "")) {
+				t.Errorf("%+v", c)
+			}
+		}
+	})
+}
