@@ -43,6 +43,12 @@ type Row struct {
 	Channel        ledger.Channel // how our books came to know of it; empty when they do not
 	Kind           ledger.Kind    // of a row that breaks
 	Note           string
+
+	// Of a cancel that is owed: which redelivery, of 7, comes next, when, and until when one can settle it. 0 and zero
+	// where no notice came or none is expected.
+	Attempt      int
+	NextExpected time.Time
+	LastChance   time.Time
 }
 
 // List hands every row behind every line of a scope to visit, those that agree as well, and returns the statement that
@@ -109,6 +115,7 @@ type seen struct {
 	G, B           side
 	At             time.Time
 	Channel        ledger.Channel
+	W              owing
 }
 
 // tell hands what was seen to whoever wants to see it.
@@ -122,7 +129,7 @@ func tell(see func(seen) error, what seen) error {
 func (f fact) seen(j judged) seen {
 	return seen{
 		judged: j, Movement: MovementCancel, TransactionKey: f.TransactionKey, PaymentKey: f.PaymentKey, OrderID: f.OrderID,
-		G: f.G, B: f.B, At: f.since(), Channel: f.Channel,
+		G: f.G, B: f.B, At: f.since(), Channel: f.Channel, W: f.W,
 	}
 }
 
@@ -154,9 +161,23 @@ func (s seen) rows() []Row {
 		if p.line == LineBreaks {
 			r.Kind, r.Note = s.finding.Kind, s.finding.Detail
 		}
+		if p.line.pending() || p.line == LineUnproven {
+			r.owed(s.W)
+		}
 		rows = append(rows, r)
 	}
 	return rows
+}
+
+// owed tells how far the gateway's redeliveries of a notice are.
+func (r *Row) owed(w owing) {
+	if !w.Present {
+		return
+	}
+	if w.NoticeAttempt >= 0 {
+		r.Attempt = min(w.NoticeAttempt+1, 7)
+	}
+	r.NextExpected, r.LastChance = w.NoticeNextAt, w.Deadline
 }
 
 func (s side) money() *ledger.Money {

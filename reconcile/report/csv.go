@@ -21,7 +21,7 @@ func writeCSV(w io.Writer, r Report, language Language) error {
 	out := csv.NewWriter(w)
 	out.UseCRLF = true
 	for _, f := range append(r.told(language), Fact{"text_mark", Word(noteMark)}) {
-		if err := out.Write([]string{guard(language.say(f.Name)), csvCell(f.Value, language)}); err != nil {
+		if err := out.Write([]string{guard(language.name(f.Name)), csvCell(f.Value, language)}); err != nil {
 			return err
 		}
 	}
@@ -39,7 +39,7 @@ func writeCSVTable(out *csv.Writer, t Table, language Language) error {
 	for i, c := range t.Columns {
 		line[i] = language.column(t.Name, c.Name)
 	}
-	for _, head := range [][]string{{""}, {language.say(t.Name)}, line} {
+	for _, head := range [][]string{{""}, {language.name(t.Name)}, line} {
 		if err := out.Write(head); err != nil {
 			return err
 		}
@@ -60,7 +60,7 @@ func csvCell(c Cell, language Language) string {
 	case Text:
 		return guard(clean(string(v)))
 	case Word:
-		return guard(clean(language.say(string(v))))
+		return guard(clean(language.word(string(v))))
 	case Money:
 		return ledger.Money(v).Decimal()
 	case Count:

@@ -155,6 +155,9 @@ func rowColumns() []Column {
 		{"booked_amount", TypeMoney},
 		{"booked_currency", TypeWord},
 		{"channel", TypeWord},
+		{"attempt", TypeCount},
+		{"next_expected", TypeInstant},
+		{"last_chance", TypeInstant},
 		{"kind", TypeWord},
 		{"note", TypeText},
 	}
@@ -164,8 +167,16 @@ func dayRow(r reconcile.Row) Row {
 	return Row{
 		instant(r.At), word(r.Movement), word(r.Line), text(r.OrderID), text(r.PaymentKey), text(r.TransactionKey),
 		word(r.Currency), Count(r.Count), money(r.Amount, r.Currency), held(r.Gateway), held(r.Booked), currencyOf(r.Booked),
-		word(r.Channel), word(r.Kind), text(r.Note),
+		word(r.Channel), ordinal(r.Attempt), instant(r.NextExpected), instant(r.LastChance), word(r.Kind), text(r.Note),
 	}
+}
+
+// ordinal is a number that counts from one, nothing for none.
+func ordinal(n int) Cell {
+	if n == 0 {
+		return nil
+	}
+	return Count(n)
 }
 
 // held is what one of the books has, nothing when it has none.

@@ -122,12 +122,12 @@ func TestReports_EveryTableWithMoneySaysItsCurrency(t *testing.T) {
 				if amounts && !currency {
 					t.Errorf("%s of %s has amounts of no currency", table.Name, name)
 				}
-				if Korean.say(table.Name) == table.Name {
+				if Korean.name(table.Name) == table.Name {
 					t.Errorf("table %s has no Korean name", table.Name)
 				}
 			}
 			for _, f := range r.Facts {
-				if Korean.say(f.Name) == f.Name {
+				if Korean.name(f.Name) == f.Name {
 					t.Errorf("fact %s has no Korean name", f.Name)
 				}
 			}

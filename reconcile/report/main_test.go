@@ -80,6 +80,17 @@ func (s *shop) pass(d time.Duration) { s.now = s.now.Add(d) }
 // sold is an order that was paid, and that the gateway's list shows.
 func (s *shop) sold(order, key, name string, amount ledger.Money, credits int64) {
 	s.t.Helper()
+	s.sent(order, key, name, amount, credits)
+	seen := s.captured(order, key, amount)
+	seen.Attempt = 1
+	s.record(seen)
+	s.listed("tx_"+key, key, order, "capture", "DONE", amount)
+	s.pass(400 * time.Millisecond)
+}
+
+// sent is an order whose payment was sent to the gateway.
+func (s *shop) sent(order, key, name string, amount ledger.Money, credits int64) {
+	s.t.Helper()
 	s.pass(350 * time.Millisecond)
 	s.tx(func(tx pgx.Tx) error {
 		_, err := s.books.CreateOrder(s.t.Context(), tx, ledger.Order{
@@ -93,11 +104,6 @@ func (s *shop) sold(order, key, name string, amount ledger.Money, credits int64)
 		return err
 	})
 	s.pass(200 * time.Millisecond)
-	seen := s.captured(order, key, amount)
-	seen.Attempt = 1
-	s.record(seen)
-	s.listed("tx_"+key, key, order, "capture", "DONE", amount)
-	s.pass(400 * time.Millisecond)
 }
 
 // captured is what the gateway says about a payment with these cancels.
@@ -217,7 +223,8 @@ func (s *shop) day() {
 	cents := s.canceled("cx_usd1", "pay_usd1", "order-usd1", ledger.Money{Minor: 5, Currency: ledger.USD})
 	s.record(s.captured("order-usd1", "pay_usd1", ledger.Money{Minor: 72_624, Currency: ledger.USD}, cents))
 
-	// A cancel that is owed, one that nobody asks about, one of another amount, and money for an order of nobody's.
+	// A cancel that is owed, one that nobody asks about, one of another amount, a confirm whose reply was lost, and money for
+	// an order of nobody's.
 	s.sold("order-0003", "pay_0003", "정상 이름", won(30_000), 0)
 	s.canceled("cx_0003", "pay_0003", "order-0003", won(30_000))
 	s.claim("pay_0003", "cx_0003", ledger.WorkCancelListed, 2, won(30_000))
@@ -226,6 +233,9 @@ func (s *shop) day() {
 	s.sold("order-0005", "pay_0005", "정상 이름", won(50_000), 0)
 	s.record(s.captured("order-0005", "pay_0005", won(50_000), s.canceled("cx_0005", "pay_0005", "order-0005", won(5_000))))
 	s.exec(`UPDATE mirror SET amount = 5500 WHERE transaction_key = 'cx_0005'`)
+	s.sent("order-0006", "pay_0006", "정상 이름", won(60_000), 0)
+	s.record(ledger.Observation{PaymentKey: "pay_0006", Channel: ledger.ChannelConfirm, Evidence: ledger.EvidenceLost, Attempt: 1, AskedAt: s.now, SeenAt: s.now, Word: "timeout"})
+	s.listed("tx_pay_0006", "pay_0006", "order-0006", "capture", "DONE", won(60_000))
 	s.listed("tx_nobody", "pay_nobody", "20261130000001", "capture", "DONE", won(9_900))
 
 	s.exec(`INSERT INTO list_runs (reason, window_from, window_to, started_at, ended_at, result) VALUES ('poll', $1, $2, $2, $2, 'complete')`,

@@ -12,6 +12,9 @@ import (
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
+
+	"daesa/ledger"
+	"daesa/reconcile"
 )
 
 // hostile are texts from outside with what a CSV file must say instead.
@@ -80,4 +83,34 @@ func TestGuard_NothingStartsAFormula(t *testing.T) {
 			t.Fatalf("%q was written and read as %q: %v", guarded, back, err)
 		}
 	})
+}
+
+// TestKorean_HasEveryWord of the closed sets that stand in the cells of a report.
+func TestKorean_HasEveryWord(t *testing.T) {
+	t.Parallel()
+	var words []string
+	words = appendWords(words, reconcile.LineNames())
+	words = appendWords(words, reconcile.Verdicts())
+	words = appendWords(words, reconcile.Movements())
+	words = appendWords(words, ledger.Accounts())
+	words = appendWords(words, ledger.EntryKinds())
+	words = appendWords(words, ledger.Kinds())
+	words = appendWords(words, ledger.WorkKinds())
+	words = appendWords(words, ledger.Closings())
+	words = appendWords(words, ledger.Channels())
+	words = appendWords(words, ledger.Statuses())
+	words = appendWords(words, ledger.OrderStatuses())
+	words = appendWords(words, ledger.CancelRequestStatuses())
+	for _, w := range words {
+		if Korean.word(w) == w {
+			t.Errorf("%q has no Korean word", w)
+		}
+	}
+}
+
+func appendWords[T ~string](words []string, more []T) []string {
+	for _, w := range more {
+		words = append(words, string(w))
+	}
+	return words
 }

@@ -109,7 +109,7 @@ func (b *workbook) style() error {
 }
 
 func (b *workbook) facts(r Report) error {
-	sheet, err := b.sheet(b.language.say("facts"))
+	sheet, err := b.sheet(b.language.name("facts"))
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (b *workbook) facts(r Report) error {
 		return err
 	}
 	for i, f := range r.told(b.language) {
-		name := excelize.Cell{StyleID: b.head, Value: b.language.say(f.Name)}
+		name := excelize.Cell{StyleID: b.head, Value: b.language.name(f.Name)}
 		value, err := b.cell(f.Value)
 		if err != nil {
 			return err
@@ -141,7 +141,7 @@ func (b *workbook) sheet(name string) (*excelize.StreamWriter, error) {
 
 // table writes a table on a sheet of its own, and on further ones when it is longer than a sheet may be.
 func (b *workbook) table(t Table) error {
-	name, sheets := b.language.say(t.Name), 1
+	name, sheets := b.language.name(t.Name), 1
 	sheet, err := b.begin(name, t)
 	if err != nil {
 		return err
@@ -211,7 +211,7 @@ func (b *workbook) cell(c Cell) (any, error) {
 	case Text:
 		return clean(string(v)), nil
 	case Word:
-		return clean(b.language.say(string(v))), nil
+		return clean(b.language.word(string(v))), nil
 	case Money:
 		return b.amount(ledger.Money(v))
 	case Count:
