@@ -91,6 +91,11 @@ func Balances(ctx context.Context, db Querier, asOf, knownAt time.Time) (TrialBa
 	return t, nil
 }
 
+// itsEntries joins a transaction's entries one by one, along their key. How many transactions there are the planner cannot
+// know, and it would rather read every entry there is.
+const itsEntries = `
+		CROSS JOIN LATERAL (SELECT account, currency, amount FROM journal_entries WHERE transaction_id = t.transaction_id OFFSET 0) e`
+
 // balancesSQL adds up four parts that never overlap. Sections follow each other, so those before the first one that holds
 // something recorded after known_at are whole; a section whose first record is later holds nothing that was known.
 const balancesSQL = `
@@ -106,16 +111,16 @@ const balancesSQL = `
 		WHERE (cut.first_partial IS NULL OR b.day < cut.first_partial) AND b.occurred_on < @open_day::date
 		UNION ALL
 		SELECT e.account, e.currency, GREATEST(e.amount, 0), GREATEST(-e.amount, 0)
-		FROM cut, journal_transactions t JOIN journal_entries e USING (transaction_id)
+		FROM cut, journal_transactions t` + itsEntries + `
 		WHERE t.occurred_at >= @open_start AND t.occurred_at <= @as_of AND t.transaction_id <= cut.whole
 		UNION ALL
 		SELECT e.account, e.currency, GREATEST(e.amount, 0), GREATEST(-e.amount, 0)
-		FROM cut, journal_transactions t JOIN journal_entries e USING (transaction_id)
+		FROM cut, journal_transactions t` + itsEntries + `
 		WHERE t.transaction_id > cut.whole AND t.transaction_id <= cut.partial
 			AND t.occurred_at <= @as_of AND t.recorded_at <= @known_at
 		UNION ALL
 		SELECT e.account, e.currency, GREATEST(e.amount, 0), GREATEST(-e.amount, 0)
-		FROM cut, journal_transactions t JOIN journal_entries e USING (transaction_id)
+		FROM cut, journal_transactions t` + itsEntries + `
 		WHERE t.transaction_id > cut.latest AND t.occurred_at <= @as_of AND t.recorded_at <= @known_at)
 	SELECT account, currency, sum(debits)::bigint AS debits, sum(credits)::bigint AS credits
 	FROM moved

@@ -94,7 +94,9 @@ func (v *verifier) differs(c comparison, d difference) Break {
 	if head := v.headOf(d.ID); head != 0 && !slices.ContainsFunc(v.suspects, func(h ledger.Head) bool { return h.Sequence == head }) {
 		return inState(d.ID, "%s; the entry is as it was sealed", what)
 	}
-	return atEntry(d.ID, 0, "%s", what)
+	b := atEntry(d.ID, 0, "%s", what)
+	b.derived = true
+	return b
 }
 
 // locateMost bounds how many sections are read again to say which of their transactions is wrong.
@@ -111,7 +113,7 @@ func (v *verifier) locate(ctx context.Context, tx pgx.Tx) error {
 		if err != nil {
 			return err
 		}
-		v.report.found(b)
+		v.report.Breaks = append(v.report.Breaks, b) // however many others were seen: these may be the first
 	}
 	return nil
 }

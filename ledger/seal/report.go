@@ -16,6 +16,7 @@ type Break struct {
 	Head          int64  // the head that no longer fits, by its sequence number; 0 when none is concerned
 	What          string // in words
 	position      int64
+	derived       bool // seen by comparing: told after what the transaction itself or its mark shows
 	state         bool // in a table beside the journal: told after what is wrong in the journal itself
 }
 
@@ -69,21 +70,27 @@ func (r *Report) warn(format string, args ...any) {
 	r.Warnings = append(r.Warnings, fmt.Sprintf(format, args...))
 }
 
-// settle puts the breaks in order: the journal's own by where they are, then those of the tables beside it.
+// settle puts the breaks in order: the journal's own by where they are, then those of the tables beside it, which have no
+// order, as they were looked for.
 func (r *Report) settle() {
 	slices.SortStableFunc(r.Breaks, func(a, b Break) int {
-		if a.state != b.state {
-			if b.state {
-				return -1
-			}
-			return 1
-		}
-		return cmp.Compare(a.position, b.position)
+		return cmp.Or(after(a.state, b.state), cmp.Compare(a.position, b.position), after(a.derived, b.derived))
 	})
 	if len(r.Breaks) > breaksKept {
 		r.More += int64(len(r.Breaks) - breaksKept)
 		r.Breaks = r.Breaks[:breaksKept]
 	}
+}
+
+// after orders what holds the mark behind what does not.
+func after(a, b bool) int {
+	switch {
+	case a && !b:
+		return 1
+	case b && !a:
+		return -1
+	}
+	return 0
 }
 
 // atEntry places a break at a transaction.
@@ -103,11 +110,7 @@ func atEnd(head int64, format string, args ...any) Break {
 
 // inState places a break in a table beside the journal.
 func inState(id int64, format string, args ...any) Break {
-	position := id
-	if id == 0 {
-		position = math.MaxInt64
-	}
-	return Break{TransactionID: id, What: fmt.Sprintf(format, args...), position: position, state: true}
+	return Break{TransactionID: id, What: fmt.Sprintf(format, args...), state: true}
 }
 
 // Whole reports whether nothing is wrong.

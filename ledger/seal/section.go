@@ -95,7 +95,7 @@ func writeSection(ctx context.Context, tx pgx.Tx, day ledger.Day, upTo int64, no
 			sum(GREATEST(e.amount, 0)), sum(GREATEST(-e.amount, 0))
 		FROM journal_sections s
 		JOIN journal_transactions t ON t.transaction_id > s.from_id AND t.transaction_id <= s.up_to_id
-		JOIN journal_entries e ON e.transaction_id = t.transaction_id
+		CROSS JOIN LATERAL (SELECT account, currency, amount FROM journal_entries WHERE transaction_id = t.transaction_id OFFSET 0) e
 		WHERE s.day = @day::date
 		GROUP BY s.day, 2, e.account, e.currency`,
 		pgx.StrictNamedArgs{"day": string(day)})

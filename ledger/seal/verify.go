@@ -249,7 +249,7 @@ func (v *verifier) transaction(t *ledger.JournalTransaction) error {
 
 // count adds the transaction to the facts and to its section.
 func (v *verifier) count(t *ledger.JournalTransaction) {
-	cut := v.cut < len(v.sections)
+	cut := v.cut < len(v.sections) && t.ID > v.sections[v.cut].FromID
 	var section, occurredOn int64
 	if cut {
 		if v.counted.Transactions == 0 || t.RecordedAt < v.counted.RecordedFirst {
