@@ -1,6 +1,15 @@
 package ledger
 
-import "math"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
 
 // SecondPerson says above which money at risk one person alone may not resolve a mismatch.
 //
@@ -52,4 +61,37 @@ func wonOf(m Money) (int64, bool) {
 		return 0, false
 	}
 	return minor * rate, true
+}
+
+// Executor runs a statement: a pool, a connection or a transaction.
+type Executor interface {
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+}
+
+// SetSecondPerson keeps the amount where every door reads it. Who resolves must not be able to choose it.
+func SetSecondPerson(ctx context.Context, db Executor, s SecondPerson, now time.Time) error {
+	_, err := db.Exec(ctx, `
+		INSERT INTO second_person AS s (above, set_at) VALUES (@above, @now)
+		ON CONFLICT (only_row) DO UPDATE SET above = excluded.above, set_at = excluded.set_at
+		WHERE s.above <> excluded.above`, pgx.StrictNamedArgs{"above": s.Above, "now": now})
+	if err != nil {
+		return fmt.Errorf("set above which money a second person is needed: %w", err)
+	}
+	return nil
+}
+
+// LoadSecondPerson reads the amount; a million won where nobody has set it.
+func LoadSecondPerson(ctx context.Context, db Querier) (SecondPerson, error) {
+	rows, err := db.Query(ctx, `SELECT above FROM second_person`)
+	if err != nil {
+		return SecondPerson{}, fmt.Errorf("read above which money a second person is needed: %w", err)
+	}
+	above, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[int64])
+	if errors.Is(err, pgx.ErrNoRows) {
+		return SecondPerson{Above: DefaultSecondPersonAbove}, nil
+	}
+	if err != nil {
+		return SecondPerson{}, fmt.Errorf("read above which money a second person is needed: %w", err)
+	}
+	return SecondPerson{Above: above}, nil
 }

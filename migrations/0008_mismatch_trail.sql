@@ -54,8 +54,20 @@ CREATE INDEX mismatches_of_run ON mismatches (opened_run) WHERE status <> 'resol
 CREATE INDEX mismatches_of_incident ON mismatches (incident_id, mismatch_id) WHERE incident_id IS NOT NULL;
 CREATE INDEX mismatches_open_of_incident ON mismatches (incident_id) WHERE incident_id IS NOT NULL AND status <> 'resolved';
 CREATE INDEX mismatches_of_order ON mismatches (order_id) WHERE order_id IS NOT NULL;
+CREATE INDEX mismatches_of_kind ON mismatches (kind, mismatch_id);
 CREATE INDEX mismatches_not_resolved ON mismatches (mismatch_id) WHERE status <> 'resolved';
 CREATE INDEX mismatches_of_assignee ON mismatches (assignee, mismatch_id) WHERE assignee IS NOT NULL;
+
+CREATE TABLE second_person (
+    only_row boolean PRIMARY KEY DEFAULT true CONSTRAINT second_person_is_one_row CHECK (only_row),
+    above    bigint NOT NULL CONSTRAINT second_person_not_negative CHECK (above >= 0),
+    set_at   timestamptz NOT NULL
+);
+COMMENT ON TABLE second_person IS 'Above how many won at risk a second person must confirm a resolution; one row. Set by the service at its start, so that no command can be told otherwise.';
+
+-- Cancels that are still owed an answer, soonest last chance first.
+CREATE INDEX work_pending ON work (deadline, work_id)
+    WHERE closed_at IS NULL AND kind IN ('cancel_claimed', 'cancel_listed', 'cancel_in_progress', 'cancel_request');
 
 CREATE TABLE mismatch_trail (
     mismatch_id bigint NOT NULL REFERENCES mismatches (mismatch_id),

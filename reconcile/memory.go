@@ -96,10 +96,14 @@ func (f fact) remember(j judged, b bounds) memory {
 
 // entry is how a part of the fact is listed.
 func (f fact) entry(j judged, p part) Entry {
-	return Entry{
+	e := Entry{
 		OrderID: f.OrderID, PaymentKey: f.PaymentKey, TransactionKey: f.TransactionKey, Amount: p.amount.Minor,
 		Since: f.since().UTC(), Note: j.note,
 	}
+	if p.line.pending() || p.line == LineUnproven {
+		e.waits(f.W)
+	}
+	return e
 }
 
 // recheck is when the same fact comes to something else without any row changing: by the clock, or by how far the list

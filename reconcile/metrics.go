@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -27,6 +28,9 @@ type Metrics struct {
 	breaks                                 *prometheus.GaugeVec
 	drifted                                *prometheus.CounterVec
 	mismatchesOpen, mismatchesAmountAtRisk *prometheus.GaugeVec
+	incidentsOpen, incidentsLeft           prometheus.Gauge
+	incidentsAmountAtRisk, pending         *prometheus.GaugeVec
+	pendingLastChance                      prometheus.Gauge
 }
 
 // moneyCurrencies are the currencies that amounts are shown in, each in its minor unit.
@@ -69,8 +73,13 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		differenceAmount:       gauges("identity_unexplained_minor", "Money at the gateway that the last audit of a scope could not explain, minor units.", "scope", "currency"),
 		breaks:                 gauges("audit_breaks", "Contradictions in the last audit of a scope.", "scope"),
 		drifted:                counters("audit_drift_total", "Keys and sums that the running audit had wrong when a scope compared in full. Any is a bug; they were repaired.", "scope"),
-		mismatchesOpen:         gauges("mismatches_open", "Mismatches not yet resolved, by kind.", "kind"),
+		mismatchesOpen:         gauges("mismatches_open", "Mismatches not yet resolved, by kind; those of an open incident are counted there.", "kind"),
 		mismatchesAmountAtRisk: gauges("mismatches_at_risk_minor", "Money at risk in mismatches not yet resolved, minor units.", "currency"),
+		incidentsOpen:          gauge("incidents_open", "Storms of mismatches that are not over."),
+		incidentsLeft:          gauge("incidents_mismatches", "Mismatches not yet resolved that belong to an open incident."),
+		incidentsAmountAtRisk:  gauges("incidents_at_risk_minor", "Money at risk in mismatches not yet resolved of open incidents, minor units.", "currency"),
+		pending:                gauges("pending_cancels", "Cancels still owed an answer, by how they are doing by the clock.", "line"),
+		pendingLastChance:      gauge("pending_last_chance_seconds", "Time until the soonest last chance of a pending cancel that is not past it; infinite when there is none."),
 	}
 	m.start()
 	return m
@@ -110,8 +119,13 @@ func (m *Metrics) start() {
 	for _, k := range ledger.Kinds() {
 		m.mismatchesOpen.WithLabelValues(string(k))
 	}
+	for _, l := range PendingLines() {
+		m.pending.WithLabelValues(string(l))
+	}
+	m.pendingLastChance.Set(math.Inf(1))
 	for _, c := range moneyCurrencies() {
 		m.mismatchesAmountAtRisk.WithLabelValues(string(c))
+		m.incidentsAmountAtRisk.WithLabelValues(string(c))
 		m.unknownAmount.WithLabelValues(string(c))
 	}
 }
@@ -167,6 +181,7 @@ type gaugeRow struct {
 
 // measure refreshes the gauges from the rows, so that they are right in every process and after every restart.
 func (s *Sweeper) measure(ctx context.Context) error {
+	now := s.cfg.now()
 	rows, err := s.cfg.DB.Query(ctx, `
 		SELECT 'open' AS gauge, kind AS label, count(*)::bigint AS value FROM work WHERE closed_at IS NULL GROUP BY kind
 		UNION ALL
@@ -181,7 +196,24 @@ func (s *Sweeper) measure(ctx context.Context) error {
 		UNION ALL
 		SELECT 'unknown_amount', currency, sum(amount)::bigint FROM payments WHERE undecided_since IS NOT NULL GROUP BY currency
 		UNION ALL
-		SELECT 'mismatch', kind, count(*) FROM mismatches WHERE status <> 'resolved' GROUP BY kind
+		SELECT 'mismatch', m.kind, count(*) FROM mismatches m
+		WHERE m.status <> 'resolved' AND NOT EXISTS (SELECT 1 FROM incidents i WHERE i.incident_id = m.incident_id AND i.status = 'open')
+		GROUP BY m.kind
+		UNION ALL
+		SELECT 'incidents', '', count(*) FROM incidents WHERE status = 'open'
+		UNION ALL
+		SELECT 'incident_left', '', count(*) FROM incidents i
+		JOIN mismatches m ON m.incident_id = i.incident_id AND m.status <> 'resolved' WHERE i.status = 'open'
+		UNION ALL
+		SELECT 'incident_at_risk', m.currency, sum(m.amount)::bigint FROM incidents i
+		JOIN mismatches m ON m.incident_id = i.incident_id AND m.status <> 'resolved'
+		WHERE i.status = 'open' AND m.currency IS NOT NULL AND m.amount IS NOT NULL GROUP BY m.currency
+		UNION ALL
+		SELECT 'pending', l.line, count(*) FROM (
+			SELECT `+pendingLine+` AS line FROM work w WHERE w.closed_at IS NULL AND w.kind IN `+pendingKinds+`) l GROUP BY l.line
+		UNION ALL
+		SELECT 'last_chance', '', extract(epoch FROM min(w.deadline) - @now::timestamptz)::bigint
+		FROM work w WHERE w.closed_at IS NULL AND w.deadline > @now AND w.kind IN `+pendingKinds+` HAVING count(*) > 0
 		UNION ALL
 		SELECT 'at_risk', currency, sum(amount)::bigint FROM mismatches
 		WHERE status <> 'resolved' AND currency IS NOT NULL AND amount IS NOT NULL GROUP BY currency
@@ -191,7 +223,9 @@ func (s *Sweeper) measure(ctx context.Context) error {
 		SELECT 'never_read', '', COALESCE(sum(extract(epoch FROM upper(g) - lower(g))), 0)::bigint
 		FROM list_covered, unnest(tstzmultirange(tstzrange(LEAST(@opening, upper(stretches)), upper(stretches))) - stretches) AS g
 		WHERE @opened`,
-		pgx.StrictNamedArgs{"now": s.cfg.now(), "opening": s.cfg.OpeningAt.Truncate(time.Second), "opened": !s.cfg.OpeningAt.IsZero()})
+		pgx.StrictNamedArgs{
+			"now": now, "late": now.Add(-lateAfter), "opening": s.cfg.OpeningAt.Truncate(time.Second), "opened": !s.cfg.OpeningAt.IsZero(),
+		})
 	if err != nil {
 		return fmt.Errorf("measure: %w", err)
 	}
@@ -221,7 +255,17 @@ func (m *Metrics) show(figures []gaugeRow) {
 	for _, c := range moneyCurrencies() {
 		m.mismatchesAmountAtRisk.WithLabelValues(string(c)).Set(value("at_risk", string(c)))
 		m.unknownAmount.WithLabelValues(string(c)).Set(value("unknown_amount", string(c)))
+		m.incidentsAmountAtRisk.WithLabelValues(string(c)).Set(value("incident_at_risk", string(c)))
 	}
+	for _, l := range PendingLines() {
+		m.pending.WithLabelValues(string(l)).Set(value("pending", string(l)))
+	}
+	m.pendingLastChance.Set(math.Inf(1))
+	if left, some := at["last_chance|"]; some {
+		m.pendingLastChance.Set(float64(left))
+	}
+	m.incidentsOpen.Set(value("incidents", ""))
+	m.incidentsLeft.Set(value("incident_left", ""))
 	m.unknownPayments.Set(value("unknown", ""))
 	m.unknownAge.Set(value("unknown_age", ""))
 	m.mirrorLag.Set(value("lag", ""))

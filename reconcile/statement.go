@@ -110,6 +110,11 @@ type Entry struct {
 	Since          time.Time   `json:"since"`
 	Note           string      `json:"note,omitempty"`
 	Kind           ledger.Kind `json:"kind,omitempty"`
+
+	// Of a pending cancel: the redelivery that is expected next, of 7, and when; and until when one can settle it.
+	Attempt      int        `json:"attempt,omitempty"`
+	NextExpected *time.Time `json:"next_expected,omitempty"`
+	LastChance   *time.Time `json:"last_chance,omitempty"`
 }
 
 // Captures compares money taken in one currency.
@@ -321,6 +326,19 @@ func (t *tally) lines(sums map[lineKey]total) []Line {
 		}
 	}
 	return all
+}
+
+// waits tells of a pending cancel how far the gateway's redeliveries are.
+func (e *Entry) waits(w owing) {
+	if w.NoticeAttempt >= 0 {
+		e.Attempt = nextAttempt(w.NoticeAttempt)
+	}
+	if !w.NoticeNextAt.IsZero() {
+		next := w.NoticeNextAt.UTC()
+		e.NextExpected = &next
+	}
+	last := w.Deadline.UTC()
+	e.LastChance = &last
 }
 
 // since is when the transaction happened, as far as anybody says.

@@ -17,6 +17,7 @@ import (
 
 	"daesa/internal/postgres"
 	"daesa/internal/web"
+	"daesa/ledger"
 	"daesa/migrations"
 	"daesa/pgclient"
 	"daesa/reconcile"
@@ -81,6 +82,9 @@ func (a *App) open(ctx context.Context) (err error) {
 		return err
 	}
 	if err := requireMigrated(ctx, a.db); err != nil {
+		return err
+	}
+	if err := ledger.SetSecondPerson(ctx, a.db, ledger.SecondPerson{Above: *a.cfg.SecondPersonAbove}, a.cfg.Now()); err != nil {
 		return err
 	}
 	if err := a.openGateway(); err != nil {

@@ -40,6 +40,9 @@ type cli struct {
 	Report    reportCommand    `cmd:"" help:"Write a report for finance: a day, a range of days, an order, the trial balance."`
 	Reconcile reconcileCommand `cmd:"" help:"Read any stretch of the past from the gateway's list, and say what it knows of each day."`
 	Import    importCommand    `cmd:"" help:"Take payments of the system before this one over, each proven by asking the gateway. Says what it would do; --apply does it."`
+	Mismatch  mismatchCommand  `cmd:"" help:"Work on what is wrong between the gateway's books and ours."`
+	Incident  incidentCommand  `cmd:"" help:"Work on storms of mismatches."`
+	Pending   pendingCommand   `cmd:"" help:"Show the cancels that are still owed an answer, soonest last chance first."`
 }
 
 // booksSettings say which payments are ours to account for; serve and audit must be told the same.
@@ -82,6 +85,7 @@ type serveCommand struct {
 	ConfirmLimit   int           `name:"confirm-rate-limit" env:"DAESA_CONFIRM_RATE_LIMIT" default:"120" help:"Approvals a minute and source."`
 	DatabaseMax    int32         `name:"database-max-connections" env:"DAESA_DATABASE_MAX" default:"20" help:"Connections to PostgreSQL."`
 	ListEvery      time.Duration `name:"list-every" env:"DAESA_LIST_EVERY" default:"1m" help:"How often the gateway's list is read."`
+	SecondPerson   int64         `name:"second-person-above" env:"DAESA_SECOND_PERSON_ABOVE" default:"1000000" help:"Above how many won at risk a second person must confirm how a mismatch is resolved."`
 	StopTimeout    time.Duration `name:"stop-timeout" env:"DAESA_STOP_TIMEOUT" default:"45s" help:"How long a stop may wait for what is in flight."`
 }
 
@@ -154,8 +158,17 @@ func (c *cli) run(ctx context.Context, command string, stdout, stderr io.Writer)
 		return c.Import.run(ctx, c.DatabaseURL, log, stdout, stderr)
 	case "reconcile":
 		return c.Reconcile.run(ctx, c.DatabaseURL, log, stdout, stderr)
+	case "pending":
+		err = c.Pending.run(ctx, c.DatabaseURL, stdout)
 	default:
-		err = fmt.Errorf("no such command: %s", command)
+		switch word, _, _ := strings.Cut(command, " "); word {
+		case "mismatch":
+			err = c.Mismatch.run(ctx, command, c.DatabaseURL, stdout)
+		case "incident":
+			err = c.Incident.run(ctx, command, c.DatabaseURL, stdout)
+		default:
+			err = fmt.Errorf("no such command: %s", command)
+		}
 	}
 	if err != nil {
 		return ExitBreaks, err
@@ -182,7 +195,7 @@ func (s serveCommand) run(ctx context.Context, databaseURL string, log *slog.Log
 		MerchantID: s.MerchantID, Listen: s.Listen, PrivateListen: s.PrivateListen, APIKeys: s.APIKeys, TokenKey: s.TokenKey,
 		CORSOrigins: s.CORSOrigins, TrustedProxies: s.TrustedProxies, MerchantURL: s.MerchantURL, CustomerURL: s.CustomerURL,
 		EventSecret: s.EventSecret, SealKeyFile: s.SealKeyFile, HeadsFile: s.HeadsFile, Replicas: s.Replicas, Lazy: s.Lazy, RateLimit: s.RateLimit, ConfirmRateLimit: s.ConfirmLimit, DatabaseMax: s.DatabaseMax,
-		ListEvery: s.ListEvery, StopTimeout: s.StopTimeout, Log: log,
+		ListEvery: s.ListEvery, SecondPersonAbove: &s.SecondPerson, StopTimeout: s.StopTimeout, Log: log,
 	}
 	s.apply(&cfg)
 	if s.Embedded {

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"daesa/internal/web"
+	"daesa/ledger"
 	"daesa/pgclient"
 )
 
@@ -50,6 +51,7 @@ type Config struct {
 	ListEvery          time.Duration
 	ListLag            time.Duration // how late a row may appear in the gateway's list
 	StopTimeout        time.Duration
+	SecondPersonAbove  *int64 // won at risk above which a second person must confirm; nil = a million
 	WebhookDeadline    time.Duration
 	WebhookQueryBudget time.Duration
 
@@ -94,6 +96,10 @@ func (c Config) withDefaults() Config {
 	c.ListLag = cmp.Or(c.ListLag, 10*time.Minute)
 	c.StopTimeout = cmp.Or(c.StopTimeout, 45*time.Second)
 	c.WebhookDeadline = cmp.Or(c.WebhookDeadline, 9*time.Second)
+	if c.SecondPersonAbove == nil {
+		c.SecondPersonAbove = new(int64)
+		*c.SecondPersonAbove = ledger.DefaultSecondPersonAbove
+	}
 	if c.Now == nil {
 		c.Now = time.Now
 	}
@@ -108,6 +114,8 @@ func (c Config) validate() error {
 	switch {
 	case c.DatabaseURL == "":
 		return errors.New("set DAESA_DATABASE_URL to the PostgreSQL database, or run serve -embedded on a single machine")
+	case *c.SecondPersonAbove < 0:
+		return errors.New("set DAESA_SECOND_PERSON_ABOVE to an amount of won, not below nothing")
 	case c.TossSecretKey == "":
 		return errors.New("set TOSS_SECRET_KEY to the secret key of the merchant id (test_sk_… or live_sk_…)")
 	case strings.Contains(c.TossSecretKey, "_ck_") || strings.Contains(c.TossSecretKey, "_gck_"):

@@ -5,6 +5,7 @@ import (
 	"daesa/ledger"
 	"daesa/ledger/seal"
 	"daesa/reconcile"
+	"daesa/reconcile/desk"
 	"daesa/webhook"
 )
 
@@ -17,6 +18,7 @@ type features struct {
 	webhook         *webhook.Handler
 	reconcile       *reconcile.Reconciler
 	sealer          *seal.Sealer
+	desk            *desk.Desk
 }
 
 func newFeatures(a *App) (f features, err error) {
@@ -51,6 +53,9 @@ func newFeatures(a *App) (f features, err error) {
 		Deadline: a.cfg.WebhookDeadline, QueryBudget: a.cfg.WebhookQueryBudget,
 	})
 	if err != nil {
+		return f, err
+	}
+	if f.desk, err = desk.New(desk.Config{DB: a.db, Now: a.cfg.Now}); err != nil {
 		return f, err
 	}
 	f.reconcile, err = reconcile.New(reconcile.Config{

@@ -13,6 +13,7 @@ import (
 	"daesa/internal/app"
 	"daesa/ledger"
 	"daesa/pgclient"
+	"daesa/reconcile"
 	"daesa/webhook"
 )
 
@@ -113,6 +114,9 @@ func closedSets() []string {
 	}
 	for _, kind := range ledger.Kinds() {
 		add("daesa_reconcile_mismatches_open", "kind", string(kind))
+	}
+	for _, line := range reconcile.PendingLines() {
+		add("daesa_reconcile_pending_cancels", "line", string(line))
 	}
 	return names
 }

@@ -9,6 +9,7 @@ import (
 	"daesa/internal/postgres"
 	"daesa/internal/web"
 	"daesa/ledger"
+	"daesa/reconcile/desk"
 	"daesa/webhook"
 )
 
@@ -22,6 +23,7 @@ func problems() []web.ProblemRow {
 		{Err: web.ErrBodyTimeout, Status: http.StatusRequestTimeout, Code: "body_too_slow", Title: "The body did not arrive in time"},
 		{Err: web.ErrUnsupportedMedia, Status: http.StatusUnsupportedMediaType, Code: "media_unsupported", Title: "The body's type or encoding is not supported"},
 		{Err: checkout.ErrRequest, Status: http.StatusBadRequest, Code: "invalid_request", Title: "A field is not what the route reads"},
+		{Err: desk.ErrRequest, Status: http.StatusBadRequest, Code: "invalid_request", Title: "A field is not what the route reads"},
 		{Err: checkout.ErrAmount, Status: http.StatusBadRequest, Code: "amount_malformed", Title: "The amount must be an exact decimal number above nothing"},
 		{Err: checkout.ErrRefundAccount, Status: http.StatusBadRequest, Code: "refund_account_required", Title: "A paid virtual account needs an account to be refunded to"},
 		{Err: checkout.ErrKeyMissing, Status: http.StatusBadRequest, Code: "idempotency_key_missing", Title: "The Idempotency-Key header is missing or malformed"},

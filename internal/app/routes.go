@@ -7,6 +7,7 @@ import (
 
 	"daesa/internal/admission"
 	"daesa/internal/web"
+	"daesa/ledger"
 )
 
 // publicRouter is the public routes with what every request passes through around them.
@@ -68,6 +69,23 @@ func publicRoutes(a *App) (chi.Router, *web.Adapter, error) {
 		r.Get("/v1/customers/{customer_id}/credits", handle(f.checkout.GetCredits))
 		r.Get("/v1/events", handle(f.checkout.ListEvents))
 		r.Post("/v1/events/{event_id}/resend", handle(f.checkout.ResendEvent))
+	})
+
+	// Whoever looks after the books: what is wrong, what is waiting, and what people do about it; by hand, or a few times
+	// a minute from a back office.
+	r.Group(func(r chi.Router) {
+		r.Use(gates.bearer, gates.admit.Middleware(admission.ClassReading), web.Timeout(readingTimeout))
+		r.Get("/v1/pending", handle(f.desk.ListPending))
+		r.Get("/v1/mismatches", handle(f.desk.ListMismatches))
+		r.Get("/v1/mismatches/{mismatch_id}", handle(f.desk.GetMismatch))
+		for _, step := range ledger.Steps() {
+			r.Post("/v1/mismatches/{mismatch_id}/"+string(step), handle(f.desk.Step(step)))
+		}
+		r.Get("/v1/incidents", handle(f.desk.ListIncidents))
+		r.Get("/v1/incidents/{incident_id}", handle(f.desk.GetIncident))
+		for _, step := range []ledger.Step{ledger.StepResolve, ledger.StepConfirm, ledger.StepWithdraw} {
+			r.Post("/v1/incidents/{incident_id}/"+string(step), handle(f.desk.StepIncident(step)))
+		}
 	})
 	return r, adapter, nil
 }

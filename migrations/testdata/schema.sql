@@ -1301,6 +1301,20 @@ COMMENT ON COLUMN public.payments.secret_digest IS 'SHA-256 of the payment''s se
 
 COMMENT ON COLUMN public.payments.supplied IS 'The gateway''s own tax split of the balance, as last told.';
 
+-- Name: second_person; Type: TABLE; Schema: public; Owner: -
+
+CREATE TABLE public.second_person (
+    only_row boolean DEFAULT true NOT NULL,
+    above bigint NOT NULL,
+    set_at timestamp with time zone NOT NULL,
+    CONSTRAINT second_person_is_one_row CHECK (only_row),
+    CONSTRAINT second_person_not_negative CHECK ((above >= 0))
+);
+
+-- Name: TABLE second_person; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON TABLE public.second_person IS 'Above how many won at risk a second person must confirm a resolution; one row. Set by the service at its start, so that no command can be told otherwise.';
+
 -- Name: work; Type: TABLE; Schema: public; Owner: -
 
 CREATE TABLE public.work (
@@ -1525,6 +1539,11 @@ ALTER TABLE ONLY public.orders
 ALTER TABLE ONLY public.payments
     ADD CONSTRAINT payments_pkey PRIMARY KEY (payment_key);
 
+-- Name: second_person second_person_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.second_person
+    ADD CONSTRAINT second_person_pkey PRIMARY KEY (only_row);
+
 -- Name: work work_pkey; Type: CONSTRAINT; Schema: public; Owner: -
 
 ALTER TABLE ONLY public.work
@@ -1738,6 +1757,10 @@ CREATE INDEX mismatches_of_assignee ON public.mismatches USING btree (assignee, 
 
 CREATE INDEX mismatches_of_incident ON public.mismatches USING btree (incident_id, mismatch_id) WHERE (incident_id IS NOT NULL);
 
+-- Name: mismatches_of_kind; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX mismatches_of_kind ON public.mismatches USING btree (kind, mismatch_id);
+
 -- Name: mismatches_of_order; Type: INDEX; Schema: public; Owner: -
 
 CREATE INDEX mismatches_of_order ON public.mismatches USING btree (order_id) WHERE (order_id IS NOT NULL);
@@ -1801,6 +1824,10 @@ CREATE INDEX work_open_by_request ON public.work USING btree (request_id) WHERE 
 -- Name: work_open_by_transaction; Type: INDEX; Schema: public; Owner: -
 
 CREATE INDEX work_open_by_transaction ON public.work USING btree (transaction_key) WHERE ((closed_at IS NULL) AND (transaction_key IS NOT NULL));
+
+-- Name: work_pending; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX work_pending ON public.work USING btree (deadline, work_id) WHERE ((closed_at IS NULL) AND (kind = ANY (ARRAY['cancel_claimed'::text, 'cancel_listed'::text, 'cancel_in_progress'::text, 'cancel_request'::text])));
 
 -- Name: cancels cancels_dirty; Type: TRIGGER; Schema: public; Owner: -
 
