@@ -278,9 +278,9 @@ func TestCancel_CallerHangsUp(t *testing.T) {
 	s.cancel(key, "c1", whole()).wants(t, http.StatusOK, "done")
 }
 
-func (s *shop) count(sql string) (n int) {
+func (s *shop) count(sql string, args ...any) (n int) {
 	s.t.Helper()
-	must(s.t, s.db.QueryRow(s.t.Context(), sql).Scan(&n))
+	must(s.t, s.db.QueryRow(s.t.Context(), sql, args...).Scan(&n))
 	return n
 }
 

@@ -29,9 +29,8 @@ func (TidyCheckoutArgs) Kind() string { return "tidy_checkout" }
 const (
 	expireBatch = 500
 	tidyBatch   = 1000
-	// callerRequestsFor is how long a caller may repeat a request and get its reply: as long as the gateway itself
-	// remembers its idempotency keys.
-	callerRequestsFor = 15 * 24 * time.Hour
+	// keyLife is for how long the gateway is sent the same request again with the key it was first sent with.
+	keyLife = 14 * 24 * time.Hour
 	// deadAfter is past the last attempt of a delivery.
 	deadAfter = 6 * 24 * time.Hour
 )
@@ -42,13 +41,15 @@ type JobConfig struct {
 	Ledger  *ledger.Ledger
 	Metrics *Metrics
 	Now     func() time.Time
+
+	Keep Keep
 }
 
 func (c JobConfig) validate() error {
 	if c.DB == nil || c.Ledger == nil || c.Metrics == nil || c.Now == nil {
 		return errors.New("checkout: the jobs need DB, Ledger, Metrics and Now")
 	}
-	return nil
+	return c.Keep.validate()
 }
 
 // ExpireOrdersWorker expires orders. It is idempotent: an order expires once, and one that a live payment holds never.
@@ -90,27 +91,13 @@ type TidyWorker struct {
 
 // NewTidyWorker makes a TidyWorker.
 func NewTidyWorker(cfg JobConfig) (*TidyWorker, error) {
+	cfg.Keep = cfg.Keep.withDefaults()
 	return &TidyWorker{cfg: cfg}, cfg.validate()
 }
 
-// Work deletes in batches until nothing old is left, then buries and counts events.
+// Work takes away what is old, then buries and counts events.
 func (w *TidyWorker) Work(ctx context.Context, _ *river.Job[TidyCheckoutArgs]) error {
-	for {
-		tag, err := w.cfg.DB.Exec(ctx, `
-			DELETE FROM caller_requests
-			WHERE (scope, key) IN (
-				SELECT scope, key FROM caller_requests
-				WHERE created_at < @before AND (lease_until IS NULL OR lease_until < @now)
-				ORDER BY created_at
-				LIMIT @limit)`,
-			pgx.StrictNamedArgs{"before": w.cfg.Now().Add(-callerRequestsFor), "now": w.cfg.Now(), "limit": tidyBatch})
-		if err != nil {
-			return fmt.Errorf("delete old requests of callers: %w", err)
-		}
-		if tag.RowsAffected() < tidyBatch {
-			return errors.Join(w.bury(ctx), w.count(ctx))
-		}
-	}
+	return errors.Join(w.forget(ctx), w.bury(ctx), w.count(ctx))
 }
 
 // bury gives up the events whose deliveries are over and that no attempt gave up: the process ended in the middle of

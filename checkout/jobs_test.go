@@ -48,6 +48,44 @@ func TestTidy_ForgetsOldRequestsOnly(t *testing.T) {
 	}
 }
 
+// TestTidy_ForgetsEventsAndAccounts: a delivered event goes in time, unless somebody looks into its payment; one that was
+// not delivered stays. An account that a refund goes to is kept only as long as the request can be sent again.
+func TestTidy_ForgetsEventsAndAccounts(t *testing.T) {
+	t.Parallel()
+	s := open(t, shopOptions{})
+	_, told := s.paid(1000)
+	_, looked := s.paid(2000)
+	_, waiting := s.paid(3000)
+	now := s.handler.now()
+	exec := func(sql string, args ...any) {
+		t.Helper()
+		_, err := s.db.Exec(t.Context(), sql, args...)
+		must(t, err)
+	}
+	exec(`UPDATE events SET delivered_at = $1 WHERE payment_key <> $2`, now, waiting)
+	exec(`INSERT INTO mismatches (kind, fingerprint, payment_key, detail, opened_at, last_seen_at) VALUES ('stale_unknown', 'f', $1, '-', $2, $2)`, looked, now)
+	exec(`INSERT INTO cancel_requests (request_id, payment_key, status, currency, amount, refundable, reason, refund_account, requested_by, created_at, key_first_used_at, updated_at)
+		VALUES ('r1', $1, 'unknown', 'KRW', 1000, 1000, '-', '{"bank":"20"}', 'shop', $2, $2, $2)`, told, now)
+	worker, err := NewTidyWorker(s.jobConfig())
+	must(t, err)
+	for _, test := range []struct {
+		days             time.Duration
+		events, accounts int
+	}{{13, 3, 1}, {15, 3, 0}, {395, 3, 0}, {397, 2, 0}} {
+		s.ahead.Store(int64(test.days * 24 * time.Hour))
+		must(t, worker.Work(t.Context(), nil))
+		events := s.count(`SELECT count(DISTINCT payment_key) FROM events`)
+		accounts := s.count(`SELECT count(*) FROM cancel_requests WHERE refund_account IS NOT NULL`)
+		if events != test.events || accounts != test.accounts {
+			t.Errorf("after %d days: got events of %d payments and %d accounts, want %d and %d", test.days, events, accounts, test.events, test.accounts)
+		}
+	}
+	if n := s.count(`SELECT count(*) FROM events WHERE payment_key = $1`, told); n != 0 {
+		t.Errorf("the delivered event of a payment that nobody looks into is still there")
+	}
+	exec(`UPDATE cancel_requests SET status = 'refused'`) // nobody was asked for it
+}
+
 // TestTidy_BuriesEventsWhoseLastAttemptLeftNoTrace: nothing is undelivered for ever without being listed as dead.
 func TestTidy_BuriesEventsWhoseLastAttemptLeftNoTrace(t *testing.T) {
 	t.Parallel()

@@ -43,3 +43,7 @@ CREATE TABLE import_rows (
 );
 COMMENT ON TABLE import_rows IS 'What became of each row, written in the transaction that put its payment in the books.';
 CREATE INDEX import_rows_of_payment ON import_rows (payment_key) WHERE payment_key <> '';
+
+-- What is taken away in time, found by an index each.
+CREATE INDEX cancel_requests_with_account ON cancel_requests (key_first_used_at) WHERE refund_account IS NOT NULL;
+CREATE INDEX mirror_without_money ON mirror (at) WHERE kind = 'none' OR is_foreign;

@@ -58,6 +58,8 @@ type Config struct {
 	OpeningAt time.Time
 	// ListLag is how long the gateway's list may need to show what happened.
 	ListLag time.Duration
+	// Keep is how long is kept what grows by the minute.
+	Keep Keep
 	// PageSize is how many rows of the list are read at once.
 	PageSize int
 	// Pace is the least time between two reads of the past; negative = none. What is new is never held up by it.
@@ -72,6 +74,7 @@ type Config struct {
 
 func (c Config) withDefaults() Config {
 	c.ListLag = cmp.Or(c.ListLag, 10*time.Minute)
+	c.Keep = c.Keep.withDefaults()
 	c.PageSize = cmp.Or(c.PageSize, 1000)
 	c.Pace = cmp.Or(c.Pace, time.Second)
 	c.Slots = cmp.Or(c.Slots, SlotsOf(0, 1))
@@ -102,7 +105,7 @@ func (c Config) validate() error {
 	case c.Lease < leaseLeast:
 		return errors.New("reconcile: Lease must be at least 2 minutes, or a row in hand could be taken twice")
 	}
-	return nil
+	return c.Keep.validate()
 }
 
 // SlotsOf is one instance's share of the questions that the gateway client lets all of them ask at once; 0 = 8, as the

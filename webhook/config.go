@@ -41,6 +41,9 @@ type Config struct {
 	// Eager lets the sweeper ask for a failed cancel notice before the sender has given up redelivering it.
 	Eager bool
 
+	// Keep is how long is kept what a delivery leaves.
+	Keep Keep
+
 	// Deadline bounds the whole request. The gateway waits 10 s for the answer.
 	Deadline time.Duration
 	// BodyBudget bounds the reading of the body.
@@ -54,6 +57,7 @@ type Config struct {
 const writeReserve = time.Second
 
 func (c Config) withDefaults() Config {
+	c.Keep = c.Keep.withDefaults()
 	c.Deadline = cmp.Or(c.Deadline, 9*time.Second)
 	c.BodyBudget = cmp.Or(c.BodyBudget, 4*time.Second)
 	c.QueryBudget = cmp.Or(c.QueryBudget, 3500*time.Millisecond)
@@ -79,7 +83,7 @@ func (c Config) validate() error {
 	case c.QueryBudget+writeReserve > c.Deadline:
 		return errors.New("webhook: Deadline must leave a second after QueryBudget for writing down what the gateway said")
 	}
-	return nil
+	return c.Keep.validate()
 }
 
 // Handler answers notices, and closes what a crash left of them.

@@ -1,30 +1,45 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 )
 
-// How long is kept what a delivery leaves. Cancels are asked about for a year, by buyers, card companies and auditors;
-// everything else is of use only while somebody looks into a failure. What anybody can make up goes first.
 const (
 	day = 24 * time.Hour
-	// bodiesKept is for masked bodies: after the redelivery of three days and some weeks of looking into it.
-	bodiesKept = 90 * day
-	// strangersKept is for deliveries that name nothing of ours.
-	strangersKept = 30 * day
-	// statusesKept is for statuses that are no cancel.
-	statusesKept = 90 * day
-	// cancelsKept is for notices of cancels of our payments: the longest time in which a card can be refunded, and a month.
-	cancelsKept = 396 * day
-	// parkedKept is for claims of payments never seen, after they have expired.
-	parkedKept = 30 * day
+	// keepLeast is above the longest time in which a notice can come again, 3 days 19 hours and a quarter of an hour.
+	keepLeast = 7 * day
 	// retainedMax bounds one statement, so that no lock is held for long.
 	retainedMax = 5_000
 )
+
+// Keep is how long is kept what a delivery leaves. Cancels are asked about for a year, by buyers, card companies and
+// auditors; everything else is of use only while somebody looks into a failure. What anybody can make up goes first.
+type Keep struct {
+	Bodies    time.Duration // masked bodies: after the redelivery of three days and some weeks of looking into it
+	Strangers time.Duration // deliveries that name nothing of ours, and claims of payments never seen
+	Statuses  time.Duration // statuses that are no cancel
+	Notices   time.Duration // notices of cancels of our payments: the longest time in which a card can be refunded, and a month
+}
+
+func (k Keep) withDefaults() Keep {
+	return Keep{
+		Bodies: cmp.Or(k.Bodies, 90*day), Strangers: cmp.Or(k.Strangers, 30*day), Statuses: cmp.Or(k.Statuses, 90*day),
+		Notices: cmp.Or(k.Notices, 396*day),
+	}
+}
+
+func (k Keep) validate() error {
+	if min(k.Bodies, k.Strangers, k.Statuses, k.Notices) < keepLeast {
+		return errors.New("webhook: whatever a delivery leaves must be kept for at least 7 days: notices come again for 4")
+	}
+	return nil
+}
 
 // Retained counts what one run of the retention took away.
 type Retained struct {
@@ -37,7 +52,7 @@ type Retained struct {
 // Retain takes away what need not be kept. A delivery stays as long as its payment has open work or a mismatch that
 // nobody has resolved: it is evidence.
 func (h *Handler) Retain(ctx context.Context) (Retained, error) {
-	now := h.cfg.Now()
+	now, keep := h.cfg.Now(), h.cfg.Keep
 	var done Retained
 	for _, step := range []struct {
 		what string
@@ -46,10 +61,10 @@ func (h *Handler) Retain(ctx context.Context) (Retained, error) {
 		args pgx.StrictNamedArgs
 	}{
 		{"expire parked claims", &done.Expired, expireParked, pgx.StrictNamedArgs{"now": now, "most": retainedMax}},
-		{"forget bodies", &done.Bodies, forgetBodies, pgx.StrictNamedArgs{"before": now.Add(-bodiesKept), "most": retainedMax}},
-		{"forget parked claims", &done.Claims, forgetParked, pgx.StrictNamedArgs{"before": now.Add(-parkedKept), "most": retainedMax}},
+		{"forget bodies", &done.Bodies, forgetBodies, pgx.StrictNamedArgs{"before": now.Add(-keep.Bodies), "most": retainedMax}},
+		{"forget parked claims", &done.Claims, forgetParked, pgx.StrictNamedArgs{"before": now.Add(-keep.Strangers), "most": retainedMax}},
 		{"forget deliveries", &done.Deliveries, forgetDeliveries, pgx.StrictNamedArgs{
-			"strangers": now.Add(-strangersKept), "statuses": now.Add(-statusesKept), "cancels": now.Add(-cancelsKept),
+			"strangers": now.Add(-keep.Strangers), "statuses": now.Add(-keep.Statuses), "cancels": now.Add(-keep.Notices),
 			"most": retainedMax,
 		}},
 	} {

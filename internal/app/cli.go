@@ -62,6 +62,7 @@ type gatewaySettings struct {
 type serveCommand struct {
 	booksSettings
 	gatewaySettings
+	RetentionDays
 
 	TossSecurityKey string `name:"toss-security-key" env:"TOSS_SECURITY_KEY" help:"64 hexadecimal digits that sign payout and seller notices."`
 
@@ -198,6 +199,7 @@ func (s serveCommand) run(ctx context.Context, databaseURL string, log *slog.Log
 		ListEvery: s.ListEvery, SecondPersonAbove: &s.SecondPerson, StopTimeout: s.StopTimeout, Log: log,
 	}
 	s.apply(&cfg)
+	cfg.Retention = s.RetentionDays
 	if s.Embedded {
 		server, startErr := s.startEmbedded(ctx, cfg)
 		if startErr != nil {

@@ -55,6 +55,8 @@ type Config struct {
 	WebhookDeadline    time.Duration
 	WebhookQueryBudget time.Duration
 
+	Retention RetentionDays // how long is kept what may go
+
 	Paths    pgclient.Paths
 	Breakers pgclient.Breakers
 	Now      func() time.Time
@@ -140,6 +142,9 @@ func (c Config) validate() error {
 		return errors.New("set DAESA_PRIVATE_LISTEN to another address than DAESA_LISTEN: metrics must not be public")
 	case (c.MerchantURL != "" || c.CustomerURL != "") && c.EventSecret == "":
 		return errors.New("set DAESA_EVENT_SECRET (whsec_…): events are delivered signed or not at all")
+	}
+	if err := c.Retention.validate(); err != nil {
+		return err
 	}
 	for name, address := range map[string]string{
 		"DAESA_MERCHANT_URL": c.MerchantURL, "DAESA_CUSTOMER_URL": c.CustomerURL, "TOSS_BASE_URL": c.TossURL,

@@ -50,7 +50,7 @@ func newFeatures(a *App) (f features, err error) {
 	f.webhook, err = webhook.New(webhook.Config{
 		DB: a.db, Ledger: f.ledger, Gateway: a.gateway, Metrics: webhook.NewMetrics(a.registry), Log: a.log, Now: a.cfg.Now,
 		OurOrders: ourOrders, MerchantID: a.cfg.MerchantID, TrustedProxies: proxies, Eager: !a.cfg.Lazy,
-		Deadline: a.cfg.WebhookDeadline, QueryBudget: a.cfg.WebhookQueryBudget,
+		Deadline: a.cfg.WebhookDeadline, QueryBudget: a.cfg.WebhookQueryBudget, Keep: a.cfg.Retention.keep().webhook,
 	})
 	if err != nil {
 		return f, err
@@ -61,7 +61,7 @@ func newFeatures(a *App) (f features, err error) {
 	f.reconcile, err = reconcile.New(reconcile.Config{
 		DB: a.db, Ledger: f.ledger, Gateway: a.gateway, Metrics: reconcile.NewMetrics(a.registry), Log: a.log, Now: a.cfg.Now,
 		Eager: !a.cfg.Lazy, OurOrders: ourOrders, OpeningAt: a.cfg.OpeningAt, ListLag: a.cfg.ListLag,
-		Slots: reconcile.SlotsOf(a.cfg.Paths.Recover.Cap, a.cfg.Replicas),
+		Slots: reconcile.SlotsOf(a.cfg.Paths.Recover.Cap, a.cfg.Replicas), Keep: a.cfg.Retention.keep().reconcile,
 	})
 	return f, err
 }

@@ -104,7 +104,9 @@ func newWorkers(a *App) (*river.Workers, error) {
 	if err != nil {
 		return nil, err
 	}
-	job := checkout.JobConfig{DB: a.db, Ledger: f.ledger, Metrics: f.checkoutMetrics, Now: a.cfg.Now}
+	job := checkout.JobConfig{
+		DB: a.db, Ledger: f.ledger, Metrics: f.checkoutMetrics, Now: a.cfg.Now, Keep: a.cfg.Retention.keep().checkout,
+	}
 	expire, err := checkout.NewExpireOrdersWorker(job)
 	if err != nil {
 		return nil, err

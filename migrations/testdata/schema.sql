@@ -1589,6 +1589,10 @@ CREATE INDEX cancel_requests_in_flight ON public.cancel_requests USING btree (pa
 
 CREATE INDEX cancel_requests_of_payment ON public.cancel_requests USING btree (payment_key);
 
+-- Name: cancel_requests_with_account; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX cancel_requests_with_account ON public.cancel_requests USING btree (key_first_used_at) WHERE (refund_account IS NOT NULL);
+
 -- Name: cancels_by_time; Type: INDEX; Schema: public; Owner: -
 
 CREATE INDEX cancels_by_time ON public.cancels USING btree (canceled_at);
@@ -1732,6 +1736,10 @@ CREATE INDEX mirror_of_order ON public.mirror USING btree (order_id);
 -- Name: mirror_of_payment; Type: INDEX; Schema: public; Owner: -
 
 CREATE INDEX mirror_of_payment ON public.mirror USING btree (payment_key);
+
+-- Name: mirror_without_money; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX mirror_without_money ON public.mirror USING btree (at) WHERE ((kind = 'none'::text) OR is_foreign);
 
 -- Name: mismatches_accepted_of_payment; Type: INDEX; Schema: public; Owner: -
 
