@@ -107,7 +107,7 @@ func (c *changing) change() {
 	currency := rapid.SampledFrom([]string{"KRW", "KRW", "KRW", "JPY"}).Draw(c.t, "currency")
 	now := c.clock.Now()
 	at := now.Add(-time.Duration(rapid.SampledFrom([]int{0, 1, 9, 11, 60, 1500, 10_000}).Draw(c.t, "minutes")) * time.Minute)
-	switch rapid.IntRange(0, 20).Draw(c.t, "change") {
+	switch rapid.IntRange(0, 23).Draw(c.t, "change") {
 	case 0, 1, 2:
 		c.exec(hand, `INSERT INTO mirror AS g (transaction_key, payment_key, order_id, kind, word, currency, amount, negative, at, day, is_foreign, first_seen_at, last_seen_at, first_run)
 			VALUES ($1, $2, $3, 'cancel', 'CANCELED', $4, $5, false, $6, ($6::timestamptz AT TIME ZONE 'Asia/Seoul')::date, $7, $8, $8, 1)
@@ -134,11 +134,11 @@ func (c *changing) change() {
 		c.exec(hand, `UPDATE cancels SET amount = $2 WHERE transaction_key = $1`, cancel, amount)
 	case 13:
 		c.exec(hand, `DELETE FROM cancels WHERE transaction_key = $1`, cancel)
-	case 14:
+	case 14, 21, 22:
 		c.exec(hand, `INSERT INTO captures (payment_key, number, transaction_key, currency, amount, captured_at, channel, recorded_at)
 			VALUES ($1, 1, $2, 'KRW', $3, $4, 'confirm', $5) ON CONFLICT DO NOTHING`,
 			payment, rapid.SampledFrom([]any{nil, payment + "-capture", payment + "-cancel-0"}).Draw(c.t, "key"), max(amount, 1), at, now)
-	case 15:
+	case 15, 23:
 		c.exec(hand, rapid.SampledFrom([]string{
 			`DELETE FROM captures WHERE payment_key = $1`, `UPDATE captures SET reversed_at = captured_at WHERE payment_key = $1`,
 			`UPDATE captures SET transaction_key = payment_key || '-capture' WHERE payment_key = $1`,
@@ -483,4 +483,49 @@ func TestAuditNightly_OncePerNight(t *testing.T) {
 			t.Errorf("%s later: got %v, want %v", step.after, got, step.want)
 		}
 	}
+}
+
+// TestIncrement_DayOfTheMirrorsRow: a cancel that only our books have counts on its own day, and moves to the day of the
+// list's row when that arrives.
+func TestIncrement_DayOfTheMirrorsRow(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	midnight := ledger.Day("2026-12-01").Start()
+	key := s.paid("order-1", 1000)
+	s.clock.Set(midnight.Add(-time.Millisecond))
+	s.canceled(key, 0)
+	s.record(s.ask(ledger.ChannelWebhook, key))
+	s.audit(reconcile.ScopeRecent)
+	lines := func() string {
+		return s.text(`SELECT string_agg(concat_ws(' ', day, line, count, amount), ', ' ORDER BY day, line) FROM audit_totals WHERE count <> 0`)
+	}
+	if got, want := lines(), "2026-11-30 booked 1 1000, 2026-11-30 not_yet_listed 1 1000"; got != want {
+		t.Errorf("before: got %s, want %s", got, want)
+	}
+	s.poll()
+	s.exec(`INSERT INTO mirror (transaction_key, payment_key, order_id, kind, word, currency, amount, negative, at, day, first_seen_at, last_seen_at, first_run)
+		SELECT transaction_key, payment_key, order_id, 'cancel', 'CANCELED', 'KRW', 1000, false, $1, '2026-12-01', $1, $1, 1 FROM cancels
+		ON CONFLICT (transaction_key) DO UPDATE SET at = excluded.at, day = excluded.day`, midnight)
+	s.agrees("listed")
+	want := "2026-12-01 applied 1 1000, 2026-12-01 booked 1 1000, 2026-12-01 gateway 1 1000, 2026-12-01 order_canceled 1"
+	if got := s.text(`SELECT string_agg(concat_ws(' ', day, line, count, NULLIF(amount, 0)), ', ' ORDER BY day, line) FROM audit_totals WHERE count <> 0`); got != want {
+		t.Errorf("listed: got %s, want %s", got, want)
+	}
+}
+
+// TestIncrement_OrderThatAppears: no trigger tells that an order was made for money listed without one; the words of the
+// break follow within the hour.
+func TestIncrement_OrderThatAppears(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	s.row("late", "pay-late", "order-late", "DONE", "5000")
+	s.clock.Advance(time.Minute)
+	s.poll()
+	if st := s.agrees("without an order"); st.Verdict != reconcile.VerdictBreaks {
+		t.Errorf("got %s", st.Verdict)
+	}
+	s.order("order-late", 5000, tosssim.Card)
+	s.clock.Advance(time.Hour)
+	s.poll()
+	s.agrees("an hour later")
 }
