@@ -82,6 +82,9 @@ type Recorded struct {
 	Applied []Cancel // cancels that this call added
 	Open    []ObservedCancel
 	Detail  string // of a conflict
+
+	// Elsewhere are transactions of the observation that the books hold for another payment.
+	Elsewhere []string
 }
 
 // Record is the only way an observation changes a payment: it locks the order and the payment, reads them
@@ -107,7 +110,8 @@ func (l *Ledger) record(
 	ctx context.Context, tx pgx.Tx, o Observation, accompany func(b *pgx.Batch, recorded Recorded), openingAt time.Time,
 ) (Recorded, error) {
 	now := l.now()
-	row, err := lock(ctx, tx, o.PaymentKey)
+	keys := o.transactionKeys()
+	row, err := lock(ctx, tx, o.PaymentKey, keys...)
 	if errors.Is(err, ErrNotFound) {
 		row, err = l.adopt(ctx, tx, o, now)
 	}
@@ -116,11 +120,16 @@ func (l *Ledger) record(
 	}
 	before := row.payment()
 	before.MerchantID = cmp.Or(before.MerchantID, l.merchantID)
+	o, twice := o.withoutElsewhere(row.Elsewhere)
 	decision := Decide(before, o)
+	decision.Findings = append(twice, decision.Findings...)
 	e := workOut(before, row.order(), row.holder(), o, decision, now)
 	e.hush(openingAt, now)
 	recorded := Recorded{
 		Outcome: e.outcome(), Before: before, After: e.after, Order: e.order, Applied: e.cancels, Open: decision.Open,
+	}
+	for _, f := range twice {
+		recorded.Elsewhere = append(recorded.Elsewhere, f.TransactionKey)
 	}
 	if decision.Conflict() && len(e.findings) > 0 {
 		recorded.Detail = e.findings[len(e.findings)-1].Detail
@@ -147,8 +156,9 @@ func (e *effects) outcome() Outcome {
 }
 
 // lock takes the order's row first and the payment's second, then reads both in a statement of its own: a
-// statement that waited for a lock still sees the rows around it as they were before.
-func lock(ctx context.Context, tx pgx.Tx, paymentKey string) (paymentRow, error) {
+// statement that waited for a lock still sees the rows around it as they were before. In the same round trip it asks
+// which of the transaction keys belong to another payment.
+func lock(ctx context.Context, tx pgx.Tx, paymentKey string, keys ...string) (paymentRow, error) {
 	b := &pgx.Batch{}
 	args := pgx.StrictNamedArgs{"payment_key": paymentKey}
 	b.Queue(`
@@ -158,6 +168,7 @@ func lock(ctx context.Context, tx pgx.Tx, paymentKey string) (paymentRow, error)
 		FOR UPDATE`, args)
 	b.Queue(`SELECT p.payment_key FROM payments p WHERE p.payment_key = @payment_key FOR UPDATE`, args)
 	b.Queue(paymentColumns, args)
+	queueElsewhere(b, paymentKey, keys)
 	results := tx.SendBatch(ctx, b)
 	defer func() { _ = results.Close() }() // its error is that of the statements below
 	for range 2 {
@@ -172,6 +183,12 @@ func lock(ctx context.Context, tx pgx.Tx, paymentKey string) (paymentRow, error)
 	row, err := collectPayment(rows)
 	if err != nil {
 		return paymentRow{}, err
+	}
+	if rows, err = results.Query(); err != nil {
+		return paymentRow{}, fmt.Errorf("read: %w", err)
+	}
+	if row.Elsewhere, err = pgx.CollectRows(rows, pgx.RowToStructByName[elsewhere]); err != nil {
+		return paymentRow{}, fmt.Errorf("read: %w", err)
 	}
 	return row, results.Close()
 }
@@ -208,5 +225,5 @@ func (l *Ledger) adopt(ctx context.Context, tx pgx.Tx, o Observation, now time.T
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
 		return paymentRow{}, fmt.Errorf("adopt: %w", err)
 	}
-	return lock(ctx, tx, o.PaymentKey)
+	return lock(ctx, tx, o.PaymentKey, o.transactionKeys()...)
 }

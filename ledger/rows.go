@@ -50,6 +50,7 @@ type paymentRow struct {
 	Holder         *string      `db:"holder"`
 	Captures       []captureRow `db:"captures"`
 	Cancels        []cancelRow  `db:"cancels"`
+	Elsewhere      []elsewhere  `db:"-"` // what was asked about besides
 }
 
 type captureRow struct {

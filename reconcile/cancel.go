@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -58,6 +59,9 @@ func (s *Sweeper) cancelConclusion(ctx context.Context, tx pgx.Tx, i item, seen 
 		return c, nil
 	case i.TransactionKey != "" && r.After.HasCancel(i.TransactionKey):
 		return c, nil // Record has closed the row
+	case i.TransactionKey != "" && slices.Contains(r.Elsewhere, i.TransactionKey):
+		c.result, c.close, c.answer = ResultRefuted, ledger.ClosedRefuted, "the cancel is booked for another payment" // a mismatch is open
+		return c, nil
 	case shows(seen, i.TransactionKey):
 		c.answer = "the gateway has not finished the cancel"
 		return c, nil

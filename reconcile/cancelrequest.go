@@ -46,7 +46,7 @@ func (s *Sweeper) cancelRequest(ctx context.Context, i item) (Result, error) {
 	case result.Err.Status != 0 && result.Verdict == pgclient.VerdictUnknown:
 		return s.cancelLook(ctx, i, request, result.Err, false)
 	}
-	return s.cancelLost(ctx, i, request, result.Err)
+	return s.cancelLost(ctx, i, request, result.Err, nil)
 }
 
 // answeredForGood reports whether the gateway answered in a way that it repeats for the key: a refusal of whatever kind,
@@ -86,13 +86,16 @@ func requestStatus(state ledger.CancelState) ledger.CancelRequestStatus {
 func (s *Sweeper) cancelLook(ctx context.Context, i item, r ledger.CancelRequest, failure *pgclient.Error, refusable bool) (Result, error) {
 	seen, err := s.cfg.Gateway.Recover(ctx, ledger.ChannelSweep, r.PaymentKey)
 	if err != nil {
-		return s.cancelLost(ctx, i, r, failure)
+		return s.cancelLost(ctx, i, r, failure, err)
 	}
-	return s.concludeLook(ctx, i, r, seen, reply{word: wordOf(failure), text: failure.Error(), refusable: refusable})
+	return s.concludeLook(ctx, i, r, seen, reply{word: wordOf(failure), text: failure.Error(), refusable: refusable, failure: failure})
 }
 
 func (s *Sweeper) concludeLook(ctx context.Context, i item, r ledger.CancelRequest, seen ledger.Observation, said reply) (Result, error) {
 	return s.conclude(ctx, i, func(tx pgx.Tx) (conclusion, error) {
+		if err := s.distrust(ctx, tx, i, said.failure); err != nil {
+			return conclusion{}, err
+		}
 		look, err := s.look(ctx, tx, r, seen)
 		if err != nil {
 			return conclusion{}, err
@@ -122,6 +125,7 @@ func (s *Sweeper) look(ctx context.Context, tx pgx.Tx, r ledger.CancelRequest, s
 type reply struct {
 	word, text string
 	refusable  bool // it is no more under way with its key
+	failure    error
 }
 
 const (
@@ -174,7 +178,7 @@ func (i item) absentBefore(now time.Time) bool {
 func (s *Sweeper) doubtRequest(ctx context.Context, tx pgx.Tx, i item, r ledger.CancelRequest, gateway map[string]any) error {
 	b := &pgx.Batch{}
 	ledger.QueueMismatch(b, ledger.Finding{
-		Kind: ledger.KindCancelMissingHere, PaymentKey: r.PaymentKey, OrderID: i.OrderID, TransactionKey: "request:" + r.ID,
+		Kind: ledger.KindCancelMissingHere, PaymentKey: r.PaymentKey, OrderID: i.OrderID, TransactionKey: ledger.RequestSubject(r.ID),
 		AtRisk:  r.Amount,
 		Detail:  fmt.Sprintf("the gateway does not say what came of our cancel %s; compare by hand", r.ID),
 		Gateway: gateway,
@@ -185,8 +189,13 @@ func (s *Sweeper) doubtRequest(ctx context.Context, tx pgx.Tx, i item, r ledger.
 
 // cancelLost notes that the answer is still not known. A request that was never processed keeps its doubt too: the
 // attempt before this one may have been.
-func (s *Sweeper) cancelLost(ctx context.Context, i item, r ledger.CancelRequest, failure *pgclient.Error) (Result, error) {
+func (s *Sweeper) cancelLost(ctx context.Context, i item, r ledger.CancelRequest, failure *pgclient.Error, looked error) (Result, error) {
 	return s.conclude(ctx, i, func(tx pgx.Tx) (conclusion, error) {
+		for _, unread := range []error{failure, looked} {
+			if err := s.distrust(ctx, tx, i, unread); err != nil {
+				return conclusion{}, err
+			}
+		}
 		if i.lastChance(s.cfg.now()) {
 			if err := s.doubtRequest(ctx, tx, i, r, map[string]any{"said": wordOf(failure)}); err != nil {
 				return conclusion{}, err
@@ -204,7 +213,7 @@ func (s *Sweeper) cancelLost(ctx context.Context, i item, r ledger.CancelRequest
 func (s *Sweeper) cancelTooOld(ctx context.Context, i item, r ledger.CancelRequest) (Result, error) {
 	seen, err := s.cfg.Gateway.Recover(ctx, ledger.ChannelSweep, r.PaymentKey)
 	if err != nil {
-		return s.unanswered(ctx, i, err)
+		return s.unread(ctx, i, err)
 	}
 	return s.concludeLook(ctx, i, r, seen, reply{word: "never processed", text: "the request is too old to be sent again", refusable: true})
 }

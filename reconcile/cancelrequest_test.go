@@ -186,6 +186,7 @@ func TestCancelRequest_TooOld(t *testing.T) {
 			s.sweep()
 			s.clock.Advance(6 * time.Minute)
 			s.sweep()
+			s.must(s.Sweeper.Tend(t.Context()))
 			if n := s.sim.Count(tosssim.Cancel); n != sent {
 				t.Errorf("sent %d times more", n-sent)
 			}

@@ -92,7 +92,7 @@ func TestEveryMinute_ReadsNoTableWhole(t *testing.T) {
 	}
 	s.close()
 	found, err := plans.WholeTables(t.Context(), db, "mirror", "cancels", "captures", "payments", "orders", "work", "cancel_requests",
-		"list_runs", "audit_runs", "deliveries", "audit_judged")
+		"list_runs", "audit_runs", "deliveries", "audit_judged", "mismatches", "mismatch_trail")
 	if err != nil || len(found) > 0 {
 		t.Errorf("got %v and %d statements that read a table from end to end:\n%s", err, len(found), strings.Join(found, "\n\n"))
 	}

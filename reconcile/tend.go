@@ -16,7 +16,7 @@ import (
 // been owed for too long becomes a mismatch, mismatches whose sides agree by now are resolved, and the gauges are
 // refreshed. Every part may run any number of times, in any number of processes.
 func (s *Sweeper) Tend(ctx context.Context) error {
-	return errors.Join(s.repair(ctx), s.unpark(ctx), s.staleUnknown(ctx), s.overdue(ctx), s.resolve(ctx), s.measure(ctx))
+	return errors.Join(s.repair(ctx), s.unpark(ctx), s.staleUnknown(ctx), s.staleAccounts(ctx), s.overdue(ctx), s.resolve(ctx), s.measure(ctx))
 }
 
 // repair gives work to payments in doubt that have none. There should never be any: the count is an alarm.
@@ -85,24 +85,44 @@ func (s *Sweeper) staleUnknown(ctx context.Context) error {
 		LEFT JOIN work w ON w.payment_key = p.payment_key AND w.kind = 'confirm_unknown' AND w.closed_at IS NULL
 		WHERE p.undecided_since <= @before
 			AND NOT EXISTS (SELECT 1 FROM mismatches m
-				WHERE m.kind = 'stale_unknown' AND m.payment_key = p.payment_key AND m.status <> 'resolved')`,
+				WHERE m.kind = 'stale_unknown' AND m.payment_key = p.payment_key
+					AND (m.status <> 'resolved' OR (m.resolved_as = 'accepted' AND m.amount = p.amount AND m.currency = p.currency)))`,
 		s.cfg.now().Add(-ledger.UndecidedAgeMax))
 }
 
+// staleAccounts opens a mismatch for each account that still waits for its deposit past its watch: the gateway neither
+// took one nor said that the time is over, and the account holds its order. Asking goes on.
+func (s *Sweeper) staleAccounts(ctx context.Context) error {
+	return s.report(ctx, ledger.KindStaleUnknown, "the account waits for its deposit past its time and holds the order", `
+		SELECT w.payment_key, p.order_id, '' AS transaction_key, p.currency, p.amount, w.opened_at AS since, w.attempts AS asked,
+			w.last_answer AS answer
+		FROM work w
+		JOIN payments p ON p.payment_key = w.payment_key AND p.status = 'waiting_for_deposit'
+		WHERE w.closed_at IS NULL AND w.kind = 'deposit_watch' AND w.deadline <= @before
+			AND NOT EXISTS (SELECT 1 FROM mismatches m
+				WHERE m.kind = 'stale_unknown' AND m.payment_key = p.payment_key
+					AND (m.status <> 'resolved' OR (m.resolved_as = 'accepted' AND m.amount = p.amount AND m.currency = p.currency)))`,
+		s.cfg.now().Add(-overdueGrace))
+}
+
 // overdue opens a mismatch for each cancel that is still owed after its last chance, or an hour after it was found when
-// that was later. A claim of unknown amount puts
-// what is left of the payment at risk.
+// that was later: one of the gateway's, or one that we asked for and whose answer is not known. A claim of unknown amount
+// puts what is left of the payment at risk.
 func (s *Sweeper) overdue(ctx context.Context) error {
 	return s.report(ctx, ledger.KindCancelMissingHere, "the cancel is still owed after its last chance", `
-		SELECT w.payment_key, COALESCE(w.order_id, '') AS order_id, COALESCE(w.transaction_key, '') AS transaction_key,
-			COALESCE(w.currency, p.currency, '') AS currency, COALESCE(w.amount, p.captured - p.canceled, 0) AS amount,
-			w.opened_at AS since, w.attempts AS asked, w.last_answer AS answer
-		FROM work w
-		LEFT JOIN payments p ON p.payment_key = w.payment_key
-		WHERE w.closed_at IS NULL AND w.kind IN ('cancel_claimed', 'cancel_listed', 'cancel_in_progress') AND GREATEST(w.deadline, w.opened_at + interval '1 hour') <= @before
-			AND NOT EXISTS (SELECT 1 FROM mismatches m
-				WHERE m.kind = 'cancel_missing_here' AND m.payment_key = w.payment_key
-					AND m.transaction_key IS NOT DISTINCT FROM w.transaction_key AND m.status <> 'resolved')`,
+		SELECT o.payment_key, o.order_id, COALESCE(o.transaction_key, '') AS transaction_key, o.currency, o.amount, o.since, o.asked, o.answer
+		FROM (
+			SELECT w.payment_key, COALESCE(w.order_id, '') AS order_id, COALESCE(w.transaction_key, 'request:' || w.request_id) AS transaction_key,
+				COALESCE(w.currency, p.currency, '') AS currency, COALESCE(w.amount, p.captured - p.canceled, 0) AS amount,
+				w.opened_at AS since, w.attempts AS asked, w.last_answer AS answer
+			FROM work w
+			LEFT JOIN payments p ON p.payment_key = w.payment_key
+			WHERE w.closed_at IS NULL AND w.kind IN ('cancel_claimed', 'cancel_listed', 'cancel_in_progress', 'cancel_request')
+				AND GREATEST(w.deadline, w.opened_at + interval '1 hour') <= @before) o
+		WHERE NOT EXISTS (SELECT 1 FROM mismatches m
+			WHERE m.kind = 'cancel_missing_here' AND m.payment_key = o.payment_key
+				AND m.transaction_key IS NOT DISTINCT FROM o.transaction_key
+				AND (m.status <> 'resolved' OR (m.resolved_as = 'accepted' AND m.amount = o.amount AND m.currency = o.currency)))`,
 		s.cfg.now().Add(-overdueGrace))
 }
 
@@ -133,50 +153,4 @@ func (s *Sweeper) report(ctx context.Context, kind ledger.Kind, detail, sql stri
 // resolve closes mismatches whose two sides agree by now.
 func (s *Sweeper) resolve(ctx context.Context) error {
 	return postgres.InTx(ctx, s.cfg.DB, func(tx pgx.Tx) error { return resolveAgreed(ctx, tx, s.cfg.now()) })
-}
-
-// resolveAgreed closes mismatches that the facts have overtaken. Each kind is judged by what it was about, never by
-// not having been found again: a look that was too short must not close anything. OFFSET keeps the planner from joining
-// with a whole table: each open mismatch is looked up.
-func resolveAgreed(ctx context.Context, tx pgx.Tx, now time.Time) error {
-	b := &pgx.Batch{}
-	for _, agreed := range []string{
-		`m.kind = 'stale_unknown' AND EXISTS (SELECT 1 FROM payments p
-			WHERE p.payment_key = m.payment_key AND p.undecided_since IS NULL OFFSET 0)`,
-		`m.kind = 'cancel_missing_here' AND m.transaction_key IS NOT NULL AND EXISTS (SELECT 1 FROM cancels c
-			WHERE c.transaction_key = m.transaction_key OFFSET 0)`,
-		`m.kind = 'cancel_missing_here' AND m.transaction_key LIKE 'request:%' AND EXISTS (SELECT 1 FROM cancel_requests r
-			WHERE r.request_id = substr(m.transaction_key, 9) AND r.status IN ('done', 'refused') OFFSET 0)`,
-		// A listed row that turned out to be the approval, and a cancel that the gateway gave up.
-		`m.kind = 'cancel_missing_here' AND m.transaction_key IS NOT NULL AND EXISTS (SELECT 1 FROM mirror g
-			WHERE g.transaction_key = m.transaction_key AND g.kind = 'capture' OFFSET 0)`,
-		`m.kind = 'cancel_missing_here' AND m.transaction_key IS NOT NULL
-			AND NOT EXISTS (SELECT 1 FROM mirror g WHERE g.transaction_key = m.transaction_key OFFSET 0)
-			AND EXISTS (SELECT 1 FROM work w WHERE w.payment_key = m.payment_key AND w.transaction_key = m.transaction_key
-				AND w.closed_as IN ('aborted', 'refuted') AND w.closed_at >= m.opened_at OFFSET 0)`,
-		`m.kind = 'cancel_missing_here' AND m.transaction_key IS NULL AND EXISTS (SELECT 1 FROM work w
-			WHERE w.payment_key = m.payment_key AND w.kind = 'cancel_claimed' AND w.transaction_key IS NULL
-				AND w.closed_at >= m.opened_at OFFSET 0)`,
-		`m.kind = 'cancel_missing_there' AND EXISTS (SELECT 1 FROM mirror g
-			WHERE g.transaction_key = m.transaction_key AND g.kind = 'cancel' AND g.missing_since IS NULL OFFSET 0)`,
-		`m.kind = 'order_without_payment' AND EXISTS (SELECT 1 FROM mirror g
-			WHERE g.payment_key = m.payment_key AND g.kind = 'capture' AND g.missing_since IS NULL OFFSET 0)`,
-		`m.kind = 'payment_without_order' AND EXISTS (SELECT 1 FROM captures c WHERE c.payment_key = m.payment_key OFFSET 0)`,
-		`m.kind = 'history_changed' AND m.detail = '` + detailVanished + `' AND EXISTS (SELECT 1 FROM mirror g
-			WHERE g.transaction_key = m.transaction_key AND g.missing_since IS NULL OFFSET 0)`,
-		`m.kind = 'amount_differs' AND m.transaction_key IS NOT NULL AND EXISTS (SELECT 1 FROM cancels c
-			JOIN mirror g ON g.transaction_key = c.transaction_key
-			WHERE c.transaction_key = m.transaction_key AND c.amount = g.amount AND c.currency = g.currency OFFSET 0)`,
-	} {
-		b.Queue(`
-			UPDATE mismatches m
-			SET status = 'resolved', resolved_at = @now, resolved_as = 'auto', resolved_by = 'system', proposal = NULL,
-				revision = m.revision + 1, changed_at = @now, changed_by = 'system', remark = ''
-			WHERE m.status <> 'resolved' AND `+agreed, pgx.StrictNamedArgs{"now": now})
-	}
-	ledger.QueueEndIncidents(b, now)
-	if err := tx.SendBatch(ctx, b).Close(); err != nil {
-		return fmt.Errorf("resolve mismatches: %w", err)
-	}
-	return nil
 }

@@ -17,10 +17,18 @@ func (s *Sweeper) unread(ctx context.Context, i item, err error) (Result, error)
 		return s.unanswered(ctx, i, err)
 	}
 	return s.conclude(ctx, i, func(tx pgx.Tx) (conclusion, error) {
-		evidence := map[string]any{"asked_for": i.Kind, "status": failure.Status}
-		return conclusion{result: ResultUnanswered, answer: "not readable: " + failure.Error()},
-			s.cfg.Ledger.Quarantine(ctx, tx, i.PaymentKey, failure.Detail, evidence)
+		return conclusion{result: ResultUnanswered, answer: "not readable: " + failure.Error()}, s.distrust(ctx, tx, i, failure)
 	})
+}
+
+// distrust shows an answer whose money cannot be read exactly to a person; every other error is none of its business.
+func (s *Sweeper) distrust(ctx context.Context, tx pgx.Tx, i item, err error) error {
+	failure, ok := errors.AsType[*pgclient.Error](err)
+	if !ok || failure == nil || failure.Reason != pgclient.ReasonInconsistent {
+		return nil
+	}
+	evidence := map[string]any{"asked_for": i.Kind, "status": failure.Status}
+	return s.cfg.Ledger.Quarantine(ctx, tx, i.PaymentKey, failure.Detail, evidence)
 }
 
 // wordOf is the gateway's code, or what happened where it gave none.

@@ -1,0 +1,90 @@
+package reconcile_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"daesa/ledger"
+)
+
+// TestAgreed judges each kind that ends by itself: not before the facts prove that both sides agree, and then at once.
+func TestAgreed(t *testing.T) {
+	t.Parallel()
+	const (
+		capture = `INSERT INTO mirror (transaction_key, payment_key, order_id, kind, word, currency, amount, negative, at, day, first_seen_at, last_seen_at, first_run)
+			VALUES ('cap', 'P', 'order-1', 'capture', 'DONE', 'KRW', 10000, false, now(), '2026-11-30', now(), current_timestamp, 1)`
+		later = `UPDATE captures SET recorded_at = recorded_at + interval '2 hours'`
+	)
+	tests := []struct {
+		name    string
+		kind    ledger.Kind
+		ofKey   string // the mismatch's transaction key
+		not     string // facts that prove nothing
+		agrees  string // and those that do; "" = it never ends by itself
+		wanting string // facts that stand against it meanwhile
+	}{
+		{"order", ledger.KindOrderDiffers, "", `SELECT 1`, later, ""},
+		{"merchant", ledger.KindMerchantDiffers, "", `SELECT 1`, later, ""},
+		{"amount of the payment", ledger.KindAmountDiffers, "", `SELECT 1`, later, ""},
+		{"currency of the payment", ledger.KindCurrencyDiffers, "", `SELECT 1`, later, ""},
+		{"amount that the list has otherwise", ledger.KindAmountDiffers, "", later, `UPDATE mirror SET amount = 10000`, `UPDATE mirror SET amount = 900`},
+		{"currency of a cancel", ledger.KindCurrencyDiffers, "cxl", `SELECT 1`, `UPDATE mirror SET currency = 'KRW'`, `UPDATE mirror SET currency = 'USD'`},
+		{
+			"paid twice, given back in part", ledger.KindPaidTwice, "", `UPDATE payments SET surplus = true, status = 'partially_canceled', canceled = 3000`,
+			`UPDATE payments SET status = 'canceled', canceled = 10000`, `UPDATE payments SET surplus = true`,
+		},
+		{"paid twice, and the other given back", ledger.KindPaidTwice, "", `SELECT 1`, `UPDATE payments SET surplus = false`, `UPDATE payments SET surplus = true`},
+		{
+			"credits", ledger.KindCreditsSpent, "", `UPDATE credit_accounts SET granted = granted + 4`, `UPDATE credit_accounts SET granted = granted + 1`,
+			`INSERT INTO credit_accounts (customer_id, granted, revoked, spent, updated_at) VALUES ('c', 5, 5, 5, now())`,
+		},
+		{
+			"quarantined row", ledger.KindQuarantined, "cxl", `UPDATE mirror SET kind = 'unrecognized', last_seen_at = '2027-01-01'`,
+			`UPDATE mirror SET kind = 'cancel'`, `UPDATE mirror SET last_seen_at = '2020-01-01'`,
+		},
+		{"quarantined answer", ledger.KindQuarantined, "", `SELECT 1`, later, ""},
+		{"word of a row", ledger.KindUnrecognized, "cxl", `UPDATE mirror SET last_seen_at = '2027-01-01'`, `UPDATE mirror SET kind = 'cancel'`, `UPDATE mirror SET kind = 'unrecognized'`},
+		{"word of an answer", ledger.KindUnrecognized, "", `SELECT 1`, later, ""},
+		{"money for an expired order", ledger.KindPaidAfterExpiry, "", later, "", ""},
+		{"a changed history", ledger.KindHistoryChanged, "cxl", later, "", ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s := setup(t)
+			key := s.paid("order-1", 10_000)
+			s.exec(`UPDATE captures SET transaction_key = 'cap'`)
+			s.exec(`UPDATE orders SET customer_id = 'c'`)
+			s.exec(capture)
+			s.exec(strings.NewReplacer("'cap'", "'cxl'", "'capture'", "'cancel'", "10000", "3000").Replace(capture))
+			s.exec(`UPDATE mirror SET payment_key = $1`, key)
+			s.exec(`INSERT INTO cancels (transaction_key, payment_key, order_id, currency, amount, canceled_at, channel, recorded_at)
+				VALUES ('cxl', $1, 'order-1', 'KRW', 3000, $2, 'webhook', $2)`, key, s.clock.Now().Add(-time.Hour))
+			s.clock.Advance(time.Hour)
+			if test.wanting != "" {
+				s.exec(test.wanting)
+			}
+			s.tx(func(tx pgx.Tx) error {
+				b := &pgx.Batch{}
+				ledger.QueueMismatch(b, ledger.Finding{Kind: test.kind, PaymentKey: key, OrderID: "order-1", TransactionKey: test.ofKey, AtRisk: ledger.Won(1), Detail: "-"}, s.clock.Now())
+				return tx.SendBatch(t.Context(), b).Close()
+			})
+			s.exec(test.not)
+			s.must(s.Sweeper.Tend(t.Context()))
+			if s.mismatches(test.kind) != 1 {
+				t.Error("it ended with nothing proven")
+			}
+			if test.agrees == "" {
+				return
+			}
+			s.exec(test.agrees)
+			s.must(s.Sweeper.Tend(t.Context()))
+			if got := s.text(`SELECT status || ' ' || COALESCE(resolved_as, '-') FROM mismatches`); got != "resolved auto" {
+				t.Errorf("got %s, want it resolved by itself", got)
+			}
+		})
+	}
+}
