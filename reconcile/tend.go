@@ -97,7 +97,9 @@ func (s *Sweeper) staleAccounts(ctx context.Context) error {
 		SELECT w.payment_key, p.order_id, '' AS transaction_key, p.currency, p.amount, w.opened_at AS since, w.attempts AS asked,
 			w.last_answer AS answer
 		FROM work w
-		JOIN payments p ON p.payment_key = w.payment_key AND p.status = 'waiting_for_deposit'
+		CROSS JOIN LATERAL (
+			SELECT x.order_id, x.currency, x.amount, x.payment_key FROM payments x
+			WHERE x.payment_key = w.payment_key AND x.status = 'waiting_for_deposit' LIMIT 1) p
 		WHERE w.closed_at IS NULL AND w.kind = 'deposit_watch' AND w.deadline <= @before
 			AND NOT EXISTS (SELECT 1 FROM mismatches m
 				WHERE m.kind = 'stale_unknown' AND m.payment_key = p.payment_key
