@@ -22,6 +22,7 @@ const (
 	KindHistoryChanged      Kind = "history_changed"
 	KindQuarantined         Kind = "quarantined" // money that cannot be read exactly
 	KindUnrecognized        Kind = "unrecognized_status"
+	KindSignedDayChanged    Kind = "signed_day_changed" // a business day says something else than what a person signed
 )
 
 // Kinds lists every kind.
@@ -30,6 +31,7 @@ func Kinds() []Kind {
 		KindCancelMissingHere, KindCancelMissingThere, KindAmountDiffers, KindCurrencyDiffers, KindOrderDiffers,
 		KindMerchantDiffers, KindPaymentWithoutOrder, KindOrderWithoutPayment, KindPaidTwice, KindPaidAfterExpiry,
 		KindStaleUnknown, KindCreditsSpent, KindHistoryChanged, KindQuarantined, KindUnrecognized,
+		KindSignedDayChanged,
 	}
 }
 

@@ -53,9 +53,14 @@ var errAuditing = errors.New("another audit is running")
 //
 // What the comparison remembers is committed before the statement is kept. A crash between the two loses one statement
 // and nothing else: what is open is listed by every later one.
+//
+// A day is closed: see [Auditor.Close].
 func (a *Auditor) Run(ctx context.Context, scope Scope) (Statement, error) {
+	if scope.Name == ScopeDay {
+		return a.Close(ctx, scope.Day)
+	}
 	began := a.cfg.now()
-	s, err := a.alone(ctx, func() (Statement, error) { return a.advance(ctx, scope, began) })
+	s, err := a.alone(ctx, func() (Statement, error) { return a.advance(ctx, scope, began, nil) })
 	if errors.Is(err, errAuditing) {
 		return Statement{}, fmt.Errorf("audit %s %s: %w", scope.Name, scope.Day, err)
 	}
@@ -100,9 +105,16 @@ func (a *Auditor) alone(ctx context.Context, run func() (Statement, error)) (s S
 
 // advance brings what is remembered up to date with one snapshot and says what it comes to. A run of a day or of
 // everything compares in full as well, and holds what is remembered against it.
-func (a *Auditor) advance(ctx context.Context, scope Scope, now time.Time) (Statement, error) {
+//
+// What a run of a day looks at is handed to whoever watches, from the beginning again when the snapshot was given up for
+// the sake of another transaction.
+func (a *Auditor) advance(ctx context.Context, scope Scope, now time.Time, watch func() (func(seen) error, error)) (Statement, error) {
 	var s Statement
 	err := postgres.InTxWith(ctx, a.cfg.DB, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
+		see, err := watching(watch)
+		if err != nil {
+			return err
+		}
 		w, err := a.window(ctx, tx, scope, now)
 		if err != nil {
 			return err
@@ -125,7 +137,7 @@ func (a *Auditor) advance(ctx context.Context, scope Scope, now time.Time) (Stat
 		}
 		switch scope.Name {
 		case ScopeDay:
-			t, err = r.day(ctx, w, scope.Day)
+			t, err = r.day(ctx, w, scope.Day, see)
 		case ScopeRecent:
 			t, err = r.runningTally(ctx)
 		case ScopeAll:
@@ -141,6 +153,14 @@ func (a *Auditor) advance(ctx context.Context, scope Scope, now time.Time) (Stat
 		return r.settle(ctx, !enough)
 	})
 	return s, err
+}
+
+// watching begins to watch, if anybody does.
+func watching(watch func() (func(seen) error, error)) (func(seen) error, error) {
+	if watch == nil {
+		return nil, nil
+	}
+	return watch()
 }
 
 // compare reads everything in full, in one snapshot that cannot write. Each transaction that it looked at is handed to

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -29,14 +30,19 @@ func (a *Auditor) CloseDays(ctx context.Context) ([]Statement, error) {
 		return nil, err
 	}
 	var done []Statement
+	var failed error
 	for _, d := range days {
-		s, err := a.Run(ctx, Scope{Name: ScopeDay, Day: d})
+		s, err := a.Close(ctx, d)
 		if err != nil {
-			return done, err
+			failed = errors.Join(failed, err)
+			if ctx.Err() != nil {
+				break
+			}
+			continue // a day that cannot be read must not keep the later ones open
 		}
 		done = append(done, s)
 	}
-	return done, nil
+	return done, failed
 }
 
 // openDays lists the days to audit now. Where the books were opened at a known instant they begin with its day, else

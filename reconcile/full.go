@@ -237,7 +237,7 @@ func (r *round) correctTotals(ctx context.Context, stored, full totals, found *d
 
 // day compares one business day in full. What is remembered of its cancels, and the sums of the day, are held against
 // it by the bounds that the running sums go by; the statement's own end with the day.
-func (r *round) day(ctx context.Context, w window, d ledger.Day) (*tally, error) {
+func (r *round) day(ctx context.Context, w window, d ledger.Day, see func(seen) error) (*tally, error) {
 	if err := giveTime(ctx, r.tx); err != nil {
 		return nil, err
 	}
@@ -248,10 +248,13 @@ func (r *round) day(ctx context.Context, w window, d ledger.Day) (*tally, error)
 		for _, f := range facts {
 			c := change{f.before(), f.now(r.w.bounds)}
 			changes = append(changes, c)
-			if f.counts() && w.holds(f) {
-				t.add(f.fact())
-				running.take(c.now)
+			if !f.counts() || !w.holds(f) {
+				continue
 			}
+			if err := tell(see, f.fact().seen(t.add(f.fact()))); err != nil {
+				return err
+			}
+			running.take(c.now)
 		}
 		moved, err := r.move(ctx, changes)
 		for _, c := range moved {
@@ -262,7 +265,7 @@ func (r *round) day(ctx context.Context, w window, d ledger.Day) (*tally, error)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := r.captures(ctx, r.tx, w, t, nil); err != nil {
+	if _, err := r.captures(ctx, r.tx, w, t, see); err != nil {
 		return nil, err
 	}
 	onDay := w

@@ -45,6 +45,10 @@ type Statement struct {
 	// those of the full comparison.
 	Drift []string `json:"drift,omitempty"`
 
+	RunID  int64  `json:"run_id,omitempty"` // of a closing run
+	Digest string `json:"digest,omitempty"` // of what a closed day says; empty where the whole day was not seen
+	Since  *Since `json:"since,omitempty"`  // what changed since the day's earlier closing run
+
 	findings []ledger.Finding
 	drifted  int // how many; Drift names the first
 }

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -55,6 +56,12 @@ func (s Statement) WriteText(w io.Writer) error {
 	for _, l := range s.Lines {
 		l.write(&t)
 	}
+	if s.Since != nil {
+		s.Since.write(&t)
+	}
+	if s.Digest != "" {
+		fmt.Fprintf(&t, "\ndigest %s (run %d)\n", s.Digest, s.RunID)
+	}
 	_, err := io.WriteString(w, t.String())
 	return err
 }
@@ -70,4 +77,38 @@ func (l Line) write(t *strings.Builder) {
 	if l.More > 0 {
 		fmt.Fprintf(t, "  and %d more\n", l.More)
 	}
+}
+
+// write says what changed since the earlier closing run.
+func (s *Since) write(t *strings.Builder) {
+	fmt.Fprintf(t, "\nsince run %d of %s (%s): ", s.RunID, stamp(s.StartedAt), s.Verdict)
+	if s.Nothing() {
+		t.WriteString("nothing changed\n")
+		return
+	}
+	fmt.Fprintf(t, "%d new, %d gone, %d changed\n", s.New, s.Gone, s.Changed)
+	for _, f := range s.Figures {
+		amount := func(g Figure) string { return ledger.Money{Minor: g.Amount, Currency: f.Currency}.Decimal() }
+		fmt.Fprintf(t, "  %-24s %s  %d, %s before; %d, %s now\n", strings.ReplaceAll(f.Name, "_", " "), f.Currency,
+			f.Before.Count, amount(f.Before), f.After.Count, amount(f.After))
+	}
+	for _, c := range s.Entries {
+		fmt.Fprintf(t, "  %s  %-20s  %-34s  %s: %s -> %s\n", c.At.In(ledger.Seoul()).Format(time.DateTime), c.OrderID,
+			c.TransactionKey, c.Movement, c.Before, c.After)
+	}
+	if s.More > 0 {
+		fmt.Fprintf(t, "  and %d more\n", s.More)
+	}
+}
+
+// String says how a transaction stood, in a few words.
+func (s *Stood) String() string {
+	if s == nil {
+		return "not there"
+	}
+	text := strings.ReplaceAll(string(s.Standing), "_", " ")
+	if s.Listed != s.Booked || s.Listed == "" {
+		return fmt.Sprintf("%s (listed %s, booked %s)", text, cmp.Or(s.Listed, "not"), cmp.Or(s.Booked, "not"))
+	}
+	return fmt.Sprintf("%s (%s)", text, s.Listed)
 }

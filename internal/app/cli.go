@@ -43,6 +43,7 @@ type cli struct {
 	Mismatch  mismatchCommand  `cmd:"" help:"Work on what is wrong between the gateway's books and ours."`
 	Incident  incidentCommand  `cmd:"" help:"Work on storms of mismatches."`
 	Pending   pendingCommand   `cmd:"" help:"Show the cancels that are still owed an answer, soonest last chance first."`
+	Day       dayCommand       `cmd:"" help:"Business days: list, show, close and sign them."`
 }
 
 // booksSettings say which payments are ours to account for; serve and audit must be told the same.
@@ -157,6 +158,8 @@ func (c *cli) run(ctx context.Context, command string, stdout, stderr io.Writer)
 		return c.Report.run(ctx, command, c.DatabaseURL, log, stdout)
 	case "import":
 		return c.Import.run(ctx, c.DatabaseURL, log, stdout, stderr)
+	case "day list", "day show <day>", "day close <day>", "day sign <day>":
+		return c.Day.run(ctx, command, c.DatabaseURL, log, stdout)
 	case "reconcile":
 		return c.Reconcile.run(ctx, c.DatabaseURL, log, stdout, stderr)
 	case "pending":

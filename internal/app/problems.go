@@ -9,6 +9,7 @@ import (
 	"daesa/internal/postgres"
 	"daesa/internal/web"
 	"daesa/ledger"
+	"daesa/reconcile"
 	"daesa/reconcile/desk"
 	"daesa/webhook"
 )
@@ -16,7 +17,7 @@ import (
 // problems is the index of every error answer: the first row that matches wins, and an error without a row is a
 // 500 that says nothing.
 func problems() []web.ProblemRow {
-	return []web.ProblemRow{
+	return append(dayProblems(), []web.ProblemRow{
 		// What the caller sent.
 		{Err: web.ErrBodyMalformed, Status: http.StatusBadRequest, Code: "body_malformed", Title: "The body is not the JSON object this route reads"},
 		{Err: web.ErrBodyTooLarge, Status: http.StatusRequestEntityTooLarge, Code: "body_too_large", Title: "The body is too large"},
@@ -86,5 +87,18 @@ func problems() []web.ProblemRow {
 		{Err: postgres.ErrCommitUnknown, Status: http.StatusServiceUnavailable, Code: "commit_unknown", Title: "Whether it was written is not known; ask again"},
 		{Err: web.ErrRequestTimeout, Status: http.StatusServiceUnavailable, Code: "timeout", Title: "It took too long"},
 		{Err: context.DeadlineExceeded, Status: http.StatusServiceUnavailable, Code: "timeout", Title: "It took too long"},
+	}...)
+}
+
+// dayProblems answers who asks about business days, and signs them.
+func dayProblems() []web.ProblemRow {
+	return []web.ProblemRow{
+		{Err: reconcile.ErrNoClosing, Status: http.StatusNotFound, Code: "day_never_closed", Title: "The day was never closed"},
+		{Err: reconcile.ErrSigner, Status: http.StatusForbidden, Code: "signer_no_person", Title: "Only a person can sign a day"},
+		{Err: reconcile.ErrSignature, Status: http.StatusBadRequest, Code: "signature_malformed", Title: "The digest or the note is not what it must be"},
+		{Err: reconcile.ErrDayNotClosed, Status: http.StatusConflict, Code: "day_not_closed", Title: "No closing run settles the day"},
+		{Err: reconcile.ErrDayDiffers, Status: http.StatusConflict, Code: "day_differs", Title: "The day says something else than what was to be signed"},
+		{Err: reconcile.ErrClosingBusy, Status: http.StatusConflict, Code: "closing_under_way", Title: "Another audit is under way"},
+		{Err: reconcile.ErrUnavailable, Status: http.StatusServiceUnavailable, Code: "database_unavailable", Title: "The database is not available at present"},
 	}
 }

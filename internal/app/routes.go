@@ -8,6 +8,7 @@ import (
 	"daesa/internal/admission"
 	"daesa/internal/web"
 	"daesa/ledger"
+	"daesa/reconcile"
 )
 
 // publicRouter is the public routes with what every request passes through around them.
@@ -26,6 +27,7 @@ func publicRoutes(a *App) (chi.Router, *web.Adapter, error) {
 		return nil, nil, err
 	}
 	f, handle := a.features, adapter.Handle
+	days := reconcile.NewDayHandler(f.reconcile.Auditor)
 	r := chi.NewRouter()
 	r.NotFound(adapter.NotFound)
 	r.MethodNotAllowed(otherMethods(r, adapter))
@@ -69,6 +71,14 @@ func publicRoutes(a *App) (chi.Router, *web.Adapter, error) {
 		r.Get("/v1/customers/{customer_id}/credits", handle(f.checkout.GetCredits))
 		r.Get("/v1/events", handle(f.checkout.ListEvents))
 		r.Post("/v1/events/{event_id}/resend", handle(f.checkout.ResendEvent))
+		r.Get("/v1/days", handle(days.ListDays))
+		r.Get("/v1/days/{day}", handle(days.GetDay))
+	})
+
+	// Finance: a few signatures a day. The day is closed once more for each, which takes as long as the day is large.
+	r.Group(func(r chi.Router) {
+		r.Use(gates.bearer, gates.admit.Middleware(admission.ClassReading), web.Timeout(moneyTimeout))
+		r.Post("/v1/days/{day}/sign", handle(days.SignDay))
 	})
 
 	// Whoever looks after the books: what is wrong, what is waiting, and what people do about it; by hand, or a few times

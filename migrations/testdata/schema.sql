@@ -256,7 +256,7 @@ CREATE TABLE public.mismatches (
     incident_id bigint,
     CONSTRAINT mismatches_acceptance_needs_note CHECK (((resolved_as IS DISTINCT FROM 'accepted'::text) OR (note <> ''::text))),
     CONSTRAINT mismatches_change_has_actor CHECK ((changed_by <> ''::text)),
-    CONSTRAINT mismatches_kind_known CHECK ((kind = ANY (ARRAY['cancel_missing_here'::text, 'cancel_missing_there'::text, 'amount_differs'::text, 'currency_differs'::text, 'order_differs'::text, 'merchant_differs'::text, 'payment_without_order'::text, 'order_without_payment'::text, 'order_paid_twice'::text, 'paid_after_expiry'::text, 'stale_unknown'::text, 'credits_already_spent'::text, 'history_changed'::text, 'quarantined'::text, 'unrecognized_status'::text]))),
+    CONSTRAINT mismatches_kind_known CHECK ((kind = ANY (ARRAY['cancel_missing_here'::text, 'cancel_missing_there'::text, 'amount_differs'::text, 'currency_differs'::text, 'order_differs'::text, 'merchant_differs'::text, 'payment_without_order'::text, 'order_without_payment'::text, 'order_paid_twice'::text, 'paid_after_expiry'::text, 'stale_unknown'::text, 'credits_already_spent'::text, 'history_changed'::text, 'quarantined'::text, 'unrecognized_status'::text, 'signed_day_changed'::text]))),
     CONSTRAINT mismatches_proposal_is_whole CHECK (((proposal IS NULL) OR ((status <> 'resolved'::text) AND (proposal ? 'by'::text) AND (proposal ? 'at'::text) AND ((proposal ->> 'as'::text) = ANY (ARRAY['fixed'::text, 'accepted'::text]))))),
     CONSTRAINT mismatches_resolution_is_whole CHECK (((status = 'resolved'::text) = ((resolved_at IS NOT NULL) AND (resolved_as IS NOT NULL)))),
     CONSTRAINT mismatches_resolution_known CHECK ((resolved_as = ANY (ARRAY['auto'::text, 'fixed'::text, 'accepted'::text]))),
@@ -333,6 +333,16 @@ CREATE FUNCTION public.mismatch_trail_is_append_only() RETURNS trigger
 BEGIN
     RAISE EXCEPTION 'the trail of mismatches is append-only: % on % refused', TG_OP, TG_TABLE_NAME
         USING ERRCODE = 'integrity_constraint_violation', CONSTRAINT = 'mismatch_trail_append_only';
+END $$;
+
+-- Name: signoff_is_append_only(); Type: FUNCTION; Schema: public; Owner: -
+
+CREATE FUNCTION public.signoff_is_append_only() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    RAISE EXCEPTION 'a signature is for good: % on % refused', TG_OP, TG_TABLE_NAME
+        USING ERRCODE = 'integrity_constraint_violation', CONSTRAINT = 'day_signoffs_append_only';
 END $$;
 
 -- Name: audit_dirty; Type: TABLE; Schema: public; Owner: -
@@ -430,7 +440,14 @@ CREATE TABLE public.audit_runs (
     as_of timestamp with time zone NOT NULL,
     verdict text NOT NULL,
     statement jsonb NOT NULL,
+    closed bytea,
+    digest bytea,
+    facts bytea,
+    CONSTRAINT audit_runs_closed_is_of_a_day CHECK (((closed IS NULL) OR (scope = 'day'::text))),
+    CONSTRAINT audit_runs_closed_is_whole CHECK ((((closed IS NULL) = (digest IS NULL)) AND ((closed IS NULL) = (facts IS NULL)))),
     CONSTRAINT audit_runs_day_scope CHECK (((scope = 'day'::text) = (day IS NOT NULL))),
+    CONSTRAINT audit_runs_digest_whole CHECK ((length(digest) = 32)),
+    CONSTRAINT audit_runs_facts_whole CHECK ((length(facts) = 32)),
     CONSTRAINT audit_runs_scope_known CHECK ((scope = ANY (ARRAY['recent'::text, 'day'::text, 'all'::text]))),
     CONSTRAINT audit_runs_verdict_known CHECK ((verdict = ANY (ARRAY['reconciled'::text, 'reconciled_with_pending'::text, 'breaks'::text, 'incomplete'::text, 'error'::text])))
 );
@@ -442,6 +459,18 @@ COMMENT ON TABLE public.audit_runs IS 'Every audit, passing ones too, with the s
 -- Name: COLUMN audit_runs.as_of; Type: COMMENT; Schema: public; Owner: -
 
 COMMENT ON COLUMN public.audit_runs.as_of IS 'The list was read completely up to here.';
+
+-- Name: COLUMN audit_runs.closed; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.audit_runs.closed IS 'What the day says, in bytes of our own, whenever and however often it is looked at; NULL where the run could not see the whole day.';
+
+-- Name: COLUMN audit_runs.digest; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.audit_runs.digest IS 'SHA-256 of closed.';
+
+-- Name: COLUMN audit_runs.facts; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.audit_runs.facts IS 'SHA-256 over what a signature covers: a pending cancel that is applied as listed leaves it as it is.';
 
 -- Name: audit_runs_run_id_seq; Type: SEQUENCE; Schema: public; Owner: -
 
@@ -656,6 +685,115 @@ CREATE TABLE public.credit_spends (
 -- Name: TABLE credit_spends; Type: COMMENT; Schema: public; Owner: -
 
 COMMENT ON TABLE public.credit_spends IS 'One row per spend; the id makes the call idempotent.';
+
+-- Name: day_rows; Type: TABLE; Schema: public; Owner: -
+
+CREATE TABLE public.day_rows (
+    day date NOT NULL,
+    movement text NOT NULL,
+    transaction_key text NOT NULL,
+    payment_key text NOT NULL,
+    order_id text NOT NULL,
+    standing text NOT NULL,
+    at timestamp with time zone NOT NULL,
+    listed_currency text,
+    listed bigint,
+    booked_currency text,
+    booked bigint,
+    first_run bigint NOT NULL,
+    gone_run bigint,
+    CONSTRAINT day_rows_gone_later CHECK ((gone_run > first_run)),
+    CONSTRAINT day_rows_movement_known CHECK ((movement = ANY (ARRAY['capture'::text, 'cancel'::text]))),
+    CONSTRAINT day_rows_standing_known CHECK ((standing = ANY (ARRAY['applied'::text, 'pending'::text, 'accepted'::text, 'not_yet_listed'::text, 'breaks'::text])))
+);
+
+-- Name: TABLE day_rows; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON TABLE public.day_rows IS 'The transactions of each closed day as its closing runs saw them: what a day said before can be told even when both books have changed.';
+
+-- Name: COLUMN day_rows.transaction_key; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.day_rows.transaction_key IS 'Empty for a capture of ours that the gateway has not named.';
+
+-- Name: COLUMN day_rows.listed; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.day_rows.listed IS 'In the gateway''s list, minor units; NULL: not there.';
+
+-- Name: COLUMN day_rows.booked; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.day_rows.booked IS 'In our books, minor units; NULL: not there.';
+
+-- Name: COLUMN day_rows.first_run; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.day_rows.first_run IS 'The closing run that saw the row like this first.';
+
+-- Name: COLUMN day_rows.gone_run; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.day_rows.gone_run IS 'The closing run that no longer saw it like this; NULL as long as it stands.';
+
+-- Name: day_rows_seen; Type: TABLE; Schema: public; Owner: -
+
+CREATE UNLOGGED TABLE public.day_rows_seen (
+    movement text NOT NULL,
+    transaction_key text NOT NULL,
+    payment_key text NOT NULL,
+    order_id text NOT NULL,
+    standing text NOT NULL,
+    at timestamp with time zone NOT NULL,
+    listed_currency text,
+    listed bigint,
+    booked_currency text,
+    booked bigint
+);
+
+-- Name: TABLE day_rows_seen; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON TABLE public.day_rows_seen IS 'Where a closing run puts the rows of its day to compare them with day_rows; emptied by the next one, it proves nothing.';
+
+-- Name: day_signoffs; Type: TABLE; Schema: public; Owner: -
+
+CREATE TABLE public.day_signoffs (
+    signoff_id bigint NOT NULL,
+    day date NOT NULL,
+    signed_by text NOT NULL,
+    signed_at timestamp with time zone NOT NULL,
+    run_id bigint NOT NULL,
+    digest bytea NOT NULL,
+    facts bytea NOT NULL,
+    journal_head text,
+    note text DEFAULT ''::text NOT NULL,
+    CONSTRAINT day_signoffs_by_a_person CHECK ((signed_by <> ALL (ARRAY[''::text, 'system'::text]))),
+    CONSTRAINT day_signoffs_digest_whole CHECK ((length(digest) = 32)),
+    CONSTRAINT day_signoffs_facts_whole CHECK ((length(facts) = 32)),
+    CONSTRAINT day_signoffs_note_bounded CHECK ((length(note) <= 500))
+);
+
+-- Name: TABLE day_signoffs; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON TABLE public.day_signoffs IS 'Who signed which statement of a business day. Never changed or deleted; the newest of a day counts.';
+
+-- Name: COLUMN day_signoffs.run_id; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.day_signoffs.run_id IS 'The closing run made for the signature, in the same transaction.';
+
+-- Name: COLUMN day_signoffs.digest; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.day_signoffs.digest IS 'SHA-256 of the statement that was signed.';
+
+-- Name: COLUMN day_signoffs.journal_head; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.day_signoffs.journal_head IS 'Hash of the day''s journal head when it was signed; NULL where the day was not sealed.';
+
+-- Name: day_signoffs_signoff_id_seq; Type: SEQUENCE; Schema: public; Owner: -
+
+ALTER TABLE public.day_signoffs ALTER COLUMN signoff_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.day_signoffs_signoff_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
 
 -- Name: deliveries; Type: TABLE; Schema: public; Owner: -
 
@@ -1434,6 +1572,16 @@ ALTER TABLE ONLY public.credit_accounts
 ALTER TABLE ONLY public.credit_spends
     ADD CONSTRAINT credit_spends_pkey PRIMARY KEY (spend_id);
 
+-- Name: day_rows day_rows_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.day_rows
+    ADD CONSTRAINT day_rows_pkey PRIMARY KEY (day, movement, transaction_key, payment_key, first_run);
+
+-- Name: day_signoffs day_signoffs_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.day_signoffs
+    ADD CONSTRAINT day_signoffs_pkey PRIMARY KEY (signoff_id);
+
 -- Name: deliveries deliveries_pkey; Type: CONSTRAINT; Schema: public; Owner: -
 
 ALTER TABLE ONLY public.deliveries
@@ -1577,6 +1725,10 @@ CREATE INDEX audit_runs_by_day ON public.audit_runs USING btree (day, started_at
 
 CREATE INDEX audit_runs_by_scope ON public.audit_runs USING btree (scope, started_at DESC);
 
+-- Name: audit_runs_closed; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX audit_runs_closed ON public.audit_runs USING btree (day, run_id) WHERE (closed IS NOT NULL);
+
 -- Name: caller_requests_by_time; Type: INDEX; Schema: public; Owner: -
 
 CREATE INDEX caller_requests_by_time ON public.caller_requests USING btree (created_at);
@@ -1624,6 +1776,26 @@ CREATE UNIQUE INDEX captures_one_per_transaction ON public.captures USING btree 
 -- Name: captures_one_standing; Type: INDEX; Schema: public; Owner: -
 
 CREATE UNIQUE INDEX captures_one_standing ON public.captures USING btree (payment_key) WHERE (reversed_at IS NULL);
+
+-- Name: day_rows_by_first_run; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX day_rows_by_first_run ON public.day_rows USING btree (day, first_run);
+
+-- Name: day_rows_by_gone_run; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX day_rows_by_gone_run ON public.day_rows USING btree (day, gone_run) WHERE (gone_run IS NOT NULL);
+
+-- Name: day_rows_standing_now; Type: INDEX; Schema: public; Owner: -
+
+CREATE UNIQUE INDEX day_rows_standing_now ON public.day_rows USING btree (day, movement, transaction_key, payment_key) WHERE (gone_run IS NULL);
+
+-- Name: day_signoffs_of_day; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX day_signoffs_of_day ON public.day_signoffs USING btree (day, signoff_id);
+
+-- Name: day_signoffs_of_run; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX day_signoffs_of_run ON public.day_signoffs USING btree (run_id);
 
 -- Name: deliveries_by_time; Type: INDEX; Schema: public; Owner: -
 
@@ -1861,6 +2033,14 @@ CREATE TRIGGER captures_dirty_changed AFTER UPDATE ON public.captures FOR EACH R
 
 CREATE TRIGGER captures_dirty_truncated AFTER TRUNCATE ON public.captures FOR EACH STATEMENT EXECUTE FUNCTION public.audit_dirty_everything();
 
+-- Name: day_signoffs day_signoffs_append_only; Type: TRIGGER; Schema: public; Owner: -
+
+CREATE TRIGGER day_signoffs_append_only BEFORE DELETE OR UPDATE ON public.day_signoffs FOR EACH ROW EXECUTE FUNCTION public.signoff_is_append_only();
+
+-- Name: day_signoffs day_signoffs_no_truncate; Type: TRIGGER; Schema: public; Owner: -
+
+CREATE TRIGGER day_signoffs_no_truncate BEFORE TRUNCATE ON public.day_signoffs FOR EACH STATEMENT EXECUTE FUNCTION public.signoff_is_append_only();
+
 -- Name: journal_balances journal_balances_append_only; Type: TRIGGER; Schema: public; Owner: -
 
 CREATE TRIGGER journal_balances_append_only BEFORE DELETE OR UPDATE ON public.journal_balances FOR EACH ROW EXECUTE FUNCTION public.journal_is_append_only();
@@ -2012,6 +2192,11 @@ ALTER TABLE ONLY public.cancels
 
 ALTER TABLE ONLY public.captures
     ADD CONSTRAINT captures_payment_key_fkey FOREIGN KEY (payment_key) REFERENCES public.payments(payment_key);
+
+-- Name: day_signoffs day_signoffs_run_id_fkey; Type: FK CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.day_signoffs
+    ADD CONSTRAINT day_signoffs_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.audit_runs(run_id);
 
 -- Name: import_rows import_rows_import_id_fkey; Type: FK CONSTRAINT; Schema: public; Owner: -
 

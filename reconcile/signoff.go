@@ -1,0 +1,216 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5"
+
+	"daesa/internal/postgres"
+	"daesa/ledger"
+)
+
+var (
+	// ErrSigner means that no person asked for the signature: the service answers for nothing.
+	ErrSigner = errors.New("only a person can sign a day")
+	// ErrSignature means that a field of the request is not what it must be.
+	ErrSignature = errors.New("the digest must be 64 hexadecimal digits, and the note at most 500 characters")
+	// ErrDayNotClosed means that the day's newest closing run does not settle it, so there is nothing to sign.
+	ErrDayNotClosed = errors.New("the day is not closed: no closing run settles it")
+	// ErrDayDiffers means that the day says something else than what was to be signed. It is to be looked at again.
+	ErrDayDiffers = errors.New("the day says something else than what was to be signed; look at it again")
+)
+
+// noteMax is how long a note may be, as the table has it.
+const noteMax = 500
+
+// Signing is a person's wish to sign a business day.
+type Signing struct {
+	Day    ledger.Day
+	By     ledger.Actor
+	Digest string // of the statement that the person saw; empty: the one of the newest closing run
+	Note   string
+}
+
+// Signature says who signed which statement of a business day, and which head its journal had.
+type Signature struct {
+	Day         ledger.Day   `json:"day" db:"day"`
+	SignedBy    ledger.Actor `json:"signed_by" db:"signed_by"`
+	SignedAt    time.Time    `json:"signed_at" db:"signed_at"`
+	RunID       int64        `json:"run_id" db:"run_id"`
+	Digest      string       `json:"digest" db:"digest"`
+	JournalHead *string      `json:"journal_head" db:"journal_head"` // absent: the day was not sealed
+	Note        string       `json:"note,omitempty" db:"note"`
+	Again       bool         `json:"again,omitempty" db:"-"` // it was given before; nothing was written
+
+	facts string
+}
+
+func (w Signing) validate() error {
+	if !w.By.Person() {
+		return fmt.Errorf("%q: %w", w.By, ErrSigner)
+	}
+	if _, err := ledger.ParseDay(string(w.Day)); err != nil {
+		return err
+	}
+	if _, err := ledger.ParseDigest(w.Digest); w.Digest != "" && err != nil {
+		return fmt.Errorf("%w: %w", ErrSignature, err)
+	}
+	if !utf8.ValidString(w.Note) || strings.ContainsRune(w.Note, 0) || utf8.RuneCountInString(w.Note) > noteMax {
+		return ErrSignature
+	}
+	return nil
+}
+
+// Sign signs a closed business day. The day is closed once more in the same transaction, so that what is signed is what
+// both books say now; it must be settled and say just what the person saw. The same person signing the same statement
+// again gets the first signature back.
+func (a *Auditor) Sign(ctx context.Context, w Signing) (Signature, error) {
+	if err := w.validate(); err != nil {
+		return Signature{}, err
+	}
+	var signed Signature
+	var refused error // the closing run is kept although the signature is refused
+	_, err := a.alone(ctx, func() (Statement, error) {
+		return Statement{}, postgres.InTx(ctx, a.cfg.DB, func(tx pgx.Tx) (err error) {
+			signed, refused, err = a.signIn(ctx, tx, w)
+			return err
+		})
+	})
+	switch {
+	case errors.Is(err, errAuditing):
+		err = ErrClosingBusy
+	case err == nil:
+		err = refused
+	}
+	if err != nil {
+		return Signature{}, fmt.Errorf("sign %s: %w", w.Day, err)
+	}
+	return signed, nil
+}
+
+func (a *Auditor) signIn(ctx context.Context, tx pgx.Tx, w Signing) (signed Signature, refused, err error) {
+	seen, err := newestClosing(ctx, tx, w.Day)
+	switch {
+	case err != nil:
+		return Signature{}, nil, err
+	case !seen.Verdict.settled() || seen.Digest == "":
+		return Signature{}, fmt.Errorf("%w; its newest one says %q", ErrDayNotClosed, seen.Verdict), nil
+	}
+	s, err := a.closeIn(ctx, tx, w.Day)
+	if err != nil {
+		return Signature{}, nil, err
+	}
+	a.cfg.Metrics.audited(s, a.cfg.now())
+	expected := strings.ToLower(w.Digest)
+	if expected == "" {
+		expected = seen.Digest
+	}
+	switch {
+	case s.Digest == "" || !s.Verdict.settled():
+		return Signature{}, fmt.Errorf("%w; it says %q now", ErrDayNotClosed, s.Verdict), nil
+	case s.Digest != expected:
+		return Signature{}, fmt.Errorf("%w: its digest is %s", ErrDayDiffers, s.Digest), nil
+	}
+	before, err := signatures(ctx, tx, w.Day)
+	if err != nil {
+		return Signature{}, nil, err
+	}
+	if again, ok := given(before, w.By, s.Digest); ok {
+		return again, nil, nil
+	}
+	signed, err = a.keepSignature(ctx, tx, w, s)
+	return signed, nil, err
+}
+
+// settled reports whether a closing run with this verdict may be signed.
+func (v Verdict) settled() bool { return v == VerdictReconciled || v == VerdictPending }
+
+// given finds the person's signature of the same statement among those that nobody has signed anything else after.
+func given(before []Signature, by ledger.Actor, digest string) (Signature, bool) {
+	for i := len(before) - 1; i >= 0 && before[i].Digest == digest; i-- {
+		if before[i].SignedBy == by || before[i].SignedBy.Same(by) {
+			again := before[i]
+			again.Again = true
+			return again, true
+		}
+	}
+	return Signature{}, false
+}
+
+// closingRun is what a day's newest closing run said.
+type closingRun struct {
+	Verdict Verdict `db:"verdict"`
+	Digest  string  `db:"digest"` // empty: it did not see the whole day
+}
+
+func newestClosing(ctx context.Context, tx pgx.Tx, day ledger.Day) (closingRun, error) {
+	rows, err := tx.Query(ctx, `
+		SELECT verdict, COALESCE(encode(digest, 'hex'), '') AS digest
+		FROM audit_runs
+		WHERE scope = 'day' AND day = @day::date
+		ORDER BY started_at DESC, run_id DESC
+		LIMIT 1`, pgx.StrictNamedArgs{"day": string(day)})
+	if err != nil {
+		return closingRun{}, fmt.Errorf("read the newest closing run: %w", err)
+	}
+	run, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[closingRun])
+	if errors.Is(err, pgx.ErrNoRows) {
+		return closingRun{}, nil
+	}
+	if err != nil {
+		return closingRun{}, fmt.Errorf("read the newest closing run: %w", err)
+	}
+	return run, nil
+}
+
+// signatures reads every signature of a day, oldest first.
+func signatures(ctx context.Context, db ledger.Querier, day ledger.Day) ([]Signature, error) {
+	rows, err := db.Query(ctx, `
+		SELECT to_char(day, 'YYYY-MM-DD') AS day, signed_by, signed_at, run_id, encode(digest, 'hex') AS digest, journal_head, note,
+			encode(facts, 'hex') AS facts
+		FROM day_signoffs
+		WHERE day = @day::date
+		ORDER BY signoff_id`, pgx.StrictNamedArgs{"day": string(day)})
+	if err != nil {
+		return nil, fmt.Errorf("read the signatures of %s: %w", day, err)
+	}
+	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (s Signature, err error) {
+		err = row.Scan(&s.Day, &s.SignedBy, &s.SignedAt, &s.RunID, &s.Digest, &s.JournalHead, &s.Note, &s.facts)
+		s.SignedAt = s.SignedAt.UTC()
+		return s, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the signatures of %s: %w", day, err)
+	}
+	return all, nil
+}
+
+// keepSignature writes the signature of the closing run that was just made. It settles that an earlier signed statement
+// was another.
+func (a *Auditor) keepSignature(ctx context.Context, tx pgx.Tx, w Signing, s Statement) (Signature, error) {
+	now := a.cfg.now()
+	signed := Signature{Day: w.Day, SignedBy: w.By, SignedAt: now.UTC(), RunID: s.RunID, Digest: s.Digest, Note: w.Note}
+	head, err := ledger.HeadOf(ctx, tx, w.Day)
+	switch {
+	case err == nil:
+		text := head.Hash.String()
+		signed.JournalHead = &text
+	case !errors.Is(err, ledger.ErrNotSealed):
+		return Signature{}, err
+	}
+	_, err = tx.Exec(ctx, `
+		INSERT INTO day_signoffs (day, signed_by, signed_at, run_id, digest, facts, journal_head, note)
+		SELECT day, @signed_by, @now, run_id, digest, facts, @head, @note
+		FROM audit_runs
+		WHERE run_id = @run`,
+		pgx.StrictNamedArgs{"signed_by": string(w.By), "now": now, "head": signed.JournalHead, "note": w.Note, "run": s.RunID})
+	if err != nil {
+		return Signature{}, fmt.Errorf("keep the signature: %w", err)
+	}
+	return signed, resolveSigned(ctx, tx, w.Day, now)
+}

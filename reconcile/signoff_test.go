@@ -1,0 +1,300 @@
+package reconcile_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"daesa/ledger"
+	"daesa/reconcile"
+)
+
+const (
+	kim = ledger.Actor("os:kim")
+	lee = ledger.Actor("api:lee")
+)
+
+func (s *shop) sign(w reconcile.Signing) (reconcile.Signature, error) {
+	s.t.Helper()
+	return s.Auditor.Sign(s.t.Context(), w)
+}
+
+func (s *shop) signed(by ledger.Actor, digest string) reconcile.Signature {
+	s.t.Helper()
+	signature, err := s.sign(reconcile.Signing{Day: monday, By: by, Digest: digest})
+	s.must(err)
+	return signature
+}
+
+func (s *shop) signatures() int {
+	s.t.Helper()
+	return s.number(`SELECT count(*) FROM day_signoffs`)
+}
+
+// detail is everything that is known of Monday.
+func (s *shop) detail() reconcile.DayDetail {
+	s.t.Helper()
+	d, err := s.Auditor.Day(s.t.Context(), monday)
+	s.must(err)
+	return d
+}
+
+// closed is a Monday that was closed with a canceled order and one whose cancel is pending.
+func closed(t *testing.T) (s *shop, pending string, st reconcile.Statement) {
+	t.Helper()
+	s = setup(t, patient)
+	first, pending := s.paid("order-1", 1000), s.paid("order-2", 2000)
+	s.canceled(first, 400)
+	s.record(s.ask(ledger.ChannelWebhook, first))
+	s.canceled(pending, 300)
+	s.overnight(monday)
+	return s, pending, s.closeDay(monday)
+}
+
+// TestSign_OnlyWhatWasSeen: a signature is given by a person, to the statement that the person saw, of a day that is
+// closed and settled. Whatever else is asked for is refused and leaves no signature.
+func TestSign_OnlyWhatWasSeen(t *testing.T) {
+	t.Parallel()
+	other := strings.Repeat("ab", 32)
+	tests := []struct {
+		name    string
+		before  func(s *shop)
+		signing reconcile.Signing
+		want    error
+	}{
+		{"the service", nil, reconcile.Signing{Day: monday, By: ledger.System}, reconcile.ErrSigner},
+		{"nobody", nil, reconcile.Signing{Day: monday}, reconcile.ErrSigner},
+		{"no day", nil, reconcile.Signing{Day: "2026-02-30", By: kim}, ledger.ErrDay},
+		{"no digest", nil, reconcile.Signing{Day: monday, By: kim, Digest: "abc"}, reconcile.ErrSignature},
+		{"a long note", nil, reconcile.Signing{Day: monday, By: kim, Note: strings.Repeat("가", 501)}, reconcile.ErrSignature},
+		{"a note that no database keeps", nil, reconcile.Signing{Day: monday, By: kim, Note: "a\x00b"}, reconcile.ErrSignature},
+		{"another statement", nil, reconcile.Signing{Day: monday, By: kim, Digest: other}, reconcile.ErrDayDiffers},
+		{"a day never closed", nil, reconcile.Signing{Day: "2026-11-29", By: kim}, reconcile.ErrDayNotClosed},
+		{"today", nil, reconcile.Signing{Day: "2026-12-01", By: kim}, reconcile.ErrDayNotClosed},
+		{"a day that breaks", func(s *shop) {
+			s.exec(`UPDATE mirror SET amount = 5 WHERE kind = 'cancel' AND order_id = 'order-1'`)
+			s.closeDay(monday)
+		}, reconcile.Signing{Day: monday, By: kim}, reconcile.ErrDayNotClosed},
+		{"a day that breaks since it was closed", func(s *shop) {
+			s.exec(`UPDATE mirror SET amount = 5 WHERE kind = 'cancel' AND order_id = 'order-1'`)
+		}, reconcile.Signing{Day: monday, By: kim}, reconcile.ErrDayNotClosed},
+		{"a late row that nobody saw", func(s *shop) {
+			s.late(s.keyOf("order-2"), 70)
+			s.clock.Advance(time.Hour)
+			s.reread()
+		}, reconcile.Signing{Day: monday, By: kim}, reconcile.ErrDayDiffers},
+		{
+			"a list that was not read", func(s *shop) { s.exec(`UPDATE list_covered SET stretches = '{}'`) },
+			reconcile.Signing{Day: monday, By: kim},
+			reconcile.ErrDayNotClosed,
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s, _, _ := closed(t)
+			if test.before != nil {
+				test.before(s)
+			}
+			if _, err := s.sign(test.signing); !errors.Is(err, test.want) {
+				t.Errorf("got %v, want %v", err, test.want)
+			}
+			if n := s.signatures(); n != 0 {
+				t.Errorf("got %d signatures", n)
+			}
+		})
+	}
+}
+
+// TestSign_TwiceIsOnce: the same person signing the same statement again has signed once, by whatever door and spelling;
+// another person signs too.
+func TestSign_TwiceIsOnce(t *testing.T) {
+	t.Parallel()
+	s, _, st := closed(t)
+	first, err := s.sign(reconcile.Signing{Day: monday, By: kim, Digest: strings.ToUpper(st.Digest), Note: "대사 확인"})
+	s.must(err)
+	if first.Digest != st.Digest || first.SignedBy != kim || first.Again || first.Note != "대사 확인" || !first.SignedAt.Equal(s.clock.Now()) {
+		t.Errorf("got %+v", first)
+	}
+	s.clock.Advance(time.Hour)
+	for _, by := range []ledger.Actor{kim, "api:KIM"} {
+		if again := s.signed(by, ""); !again.Again || again.RunID != first.RunID || !again.SignedAt.Equal(first.SignedAt) {
+			t.Errorf("%s again: got %+v, want the first", by, again)
+		}
+	}
+	if second := s.signed(lee, st.Digest); second.Again {
+		t.Errorf("another person: got %+v", second)
+	}
+	d := s.detail()
+	if len(d.Signatures) != 2 || d.Signed != reconcile.SignedYes || d.Statement.Digest != st.Digest || !strings.HasPrefix(d.Closed, "daesa closed day v1\nday 2026-11-30\n") {
+		t.Errorf("got %+v", d)
+	}
+	days, err := s.Auditor.Days(t.Context(), "2026-11-01", "2026-12-31")
+	s.must(err)
+	if len(days) != 1 || days[0].Signed != reconcile.SignedYes || days[0].Signature.SignedBy != lee || days[0].Sums[0].Pending.Amount != 300 {
+		t.Errorf("got %+v", days)
+	}
+	if n := s.signatures(); n != 2 {
+		t.Errorf("got %d signatures, want 2", n)
+	}
+}
+
+// TestSign_IsForGood: no signature is changed or deleted, not even by the tables' owner.
+func TestSign_IsForGood(t *testing.T) {
+	t.Parallel()
+	s, _, _ := closed(t)
+	s.signed(kim, "")
+	for _, sql := range []string{
+		`UPDATE day_signoffs SET note = 'other'`, `DELETE FROM day_signoffs`, `TRUNCATE day_signoffs`, `TRUNCATE day_signoffs CASCADE`,
+	} {
+		if _, err := s.db.Exec(t.Context(), sql); err == nil || !strings.Contains(err.Error(), "for good") {
+			t.Errorf("%s: got %v, want it refused", sql, err)
+		}
+	}
+	if _, err := s.db.Exec(t.Context(), `INSERT INTO day_signoffs (day, signed_by, signed_at, run_id, digest, facts)
+		SELECT day, 'system', now(), run_id, digest, facts FROM day_signoffs`); err == nil {
+		t.Error("the service signed")
+	}
+	if s.signatures() != 1 {
+		t.Error("the signature is gone")
+	}
+}
+
+// TestSign_NamesTheJournalHead: a signature says which head the day's journal had, once it is sealed.
+func TestSign_NamesTheJournalHead(t *testing.T) {
+	t.Parallel()
+	s, _, _ := closed(t)
+	if signature := s.signed(kim, ""); signature.JournalHead != nil {
+		t.Errorf("not sealed: got %s", *signature.JournalHead)
+	}
+	s.exec(`INSERT INTO journal_sections (day, from_id, up_to_id, transactions, cut_at) VALUES ('2026-11-30', 0, 0, 0, $1)`, s.clock.Now())
+	s.exec(`INSERT INTO journal_heads (sequence, day, from_id, up_to_id, transactions, entries, currencies, debits, content, marks,
+			previous, hash, key_id, signature, sealed_at)
+		SELECT 1, '2026-11-30', 0, 0, 0, 0, '{}', '{}', h, sha256('marks'), sha256('before'), sha256('head'), 'k', h || h, $1
+		FROM (SELECT sha256('content') AS h) AS x`, s.clock.Now())
+	want := s.text(`SELECT encode(sha256('head'), 'hex')`)
+	if signature := s.signed(lee, ""); signature.JournalHead == nil || *signature.JournalHead != want {
+		t.Errorf("got %v, want %s", signature.JournalHead, want)
+	}
+}
+
+// TestSigned_TheExpectedCourseIsNoChange: what was signed as pending and is applied later at the amount that was signed
+// changes the statement, and nothing that the signature covers.
+func TestSigned_TheExpectedCourseIsNoChange(t *testing.T) {
+	t.Parallel()
+	s, pending, st := closed(t)
+	s.signed(kim, "")
+	s.record(s.ask(ledger.ChannelSweep, pending))
+	s.clock.Advance(2 * time.Hour)
+	days := s.close()
+	if len(days) != 1 || days[0].Verdict != reconcile.VerdictReconciled || days[0].Digest == st.Digest || days[0].Since.Changed != 1 {
+		t.Fatalf("got %+v", days)
+	}
+	if n := s.mismatches(ledger.KindSignedDayChanged); n != 0 || s.detail().Signed != reconcile.SignedYes {
+		t.Errorf("got %d mismatches, and the day is signed: %s", n, s.detail().Signed)
+	}
+	if again := s.signed(kim, ""); again.Again || again.Digest != days[0].Digest || s.signatures() != 2 {
+		t.Errorf("another statement may be signed too: got %+v", again)
+	}
+}
+
+// TestSigned_AnyOtherChangeIsAMismatch: whatever makes a signed day say something else is one mismatch about the day, with
+// both digests and what changed, however often the day is closed; it is over when the day says again what is signed, or
+// when what it says now is signed.
+func TestSigned_AnyOtherChangeIsAMismatch(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		change func(s *shop)
+		back   string // what makes the day say again what was signed
+		atRisk int
+	}{
+		{"a late cancel", func(s *shop) {
+			s.late(s.keyOf("order-2"), 70)
+			s.reread()
+		}, `DELETE FROM mirror WHERE amount = 70`, 70},
+		{"a late capture", func(s *shop) {
+			now := s.clock.Now()
+			s.clock.Set(monday.End().Add(-time.Minute))
+			s.row("txrd_late", "pay-late", "order-late", "DONE", "90")
+			s.clock.Set(now)
+			s.reread()
+		}, `DELETE FROM mirror WHERE amount = 90`, 90},
+		{
+			"a cancel that vanished", func(s *shop) {
+				s.exec(`UPDATE mirror SET missing_since = now() WHERE kind = 'cancel' AND amount = 400`)
+			},
+			`UPDATE mirror SET missing_since = NULL`, 400,
+		},
+		{
+			"an amount at the gateway", func(s *shop) { s.exec(`UPDATE mirror SET amount = 450 WHERE kind = 'cancel' AND amount = 400`) },
+			`UPDATE mirror SET amount = 400 WHERE amount = 450`, 450,
+		},
+		{"a pending cancel applied at another amount", func(s *shop) {
+			s.record(s.ask(ledger.ChannelSweep, s.keyOf("order-2")))
+			s.exec(`UPDATE mirror SET amount = 310 WHERE kind = 'cancel' AND amount = 300`)
+		}, `UPDATE mirror SET amount = 300 WHERE amount = 310`, 310},
+		{
+			"a pending cancel that nobody asks about", func(s *shop) { s.exec(`UPDATE work SET closed_at = now(), closed_as = 'expired'`) },
+			`UPDATE work SET closed_at = NULL, closed_as = NULL`, 300,
+		},
+		{"another payment", func(s *shop) {
+			s.exec(`UPDATE mirror SET order_id = 'order-3' WHERE kind = 'cancel' AND amount = 400`)
+		}, `UPDATE mirror SET order_id = 'order-1' WHERE kind = 'cancel' AND amount = 400`, 400},
+		{"a booked cancel", func(s *shop) { s.exec(`UPDATE cancels SET amount = 399`) }, `UPDATE cancels SET amount = 400`, 400},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s, _, st := closed(t)
+			s.signed(kim, st.Digest)
+			s.clock.Advance(2 * time.Hour)
+			test.change(s)
+			for range 2 {
+				s.clock.Advance(time.Minute)
+				s.closeDay(monday)
+			}
+			if n := s.mismatches(ledger.KindSignedDayChanged); n != 1 {
+				t.Fatalf("got %d mismatches, want 1 about the day", n)
+			}
+			if d := s.detail(); d.Signed != reconcile.SignedChanged {
+				t.Errorf("got %s", d.Signed)
+			}
+			if got := s.text(`SELECT concat_ws(' ', transaction_key, amount,
+				concat_ws(',', (books->>'digest' = $1)::text, (gateway->>'digest' <> $1)::text), gateway->>'changed',
+				jsonb_array_length(gateway->'first')) FROM mismatches WHERE kind = 'signed_day_changed'`, st.Digest); got != fmt.Sprintf("day:2026-11-30 %d true,true 1 1", test.atRisk) {
+				t.Errorf("got %s", got)
+			}
+			s.exec(test.back)
+			s.closeDay(monday)
+			if n := s.mismatches(ledger.KindSignedDayChanged); n != 0 || s.detail().Signed != reconcile.SignedYes {
+				t.Errorf("the day says again what is signed: got %d mismatches, signed %s", n, s.detail().Signed)
+			}
+		})
+	}
+}
+
+// TestSigned_ANewSignatureSettlesTheChange: a person who signs what the day says now settles that it said something else.
+func TestSigned_ANewSignatureSettlesTheChange(t *testing.T) {
+	t.Parallel()
+	s, _, st := closed(t)
+	s.signed(kim, "")
+	s.late(s.keyOf("order-2"), 70)
+	s.clock.Advance(2 * time.Hour)
+	s.reread()
+	now := s.closeDay(monday)
+	if n := s.mismatches(ledger.KindSignedDayChanged); n != 1 {
+		t.Fatalf("got %d mismatches", n)
+	}
+	if _, err := s.sign(reconcile.Signing{Day: monday, By: kim, Digest: st.Digest}); !errors.Is(err, reconcile.ErrDayDiffers) {
+		t.Errorf("what it said before: got %v", err)
+	}
+	if again := s.signed(kim, now.Digest); again.Again || s.mismatches(ledger.KindSignedDayChanged) != 0 || s.detail().Signed != reconcile.SignedYes {
+		t.Errorf("got %+v, %d mismatches", again, s.mismatches(ledger.KindSignedDayChanged))
+	}
+	if n := s.signatures(); n != 2 {
+		t.Errorf("got %d signatures, want both kept", n)
+	}
+}
