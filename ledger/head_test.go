@@ -25,7 +25,7 @@ func TestHeadOf(t *testing.T) {
 	b.do(func(tx pgx.Tx) error {
 		batch := &pgx.Batch{}
 		batch.Queue(`INSERT INTO journal_sections (day, from_id, up_to_id, transactions, recorded_first, recorded_last, cut_at)
-			SELECT '2026-05-01', 0, 9, 3, at, at, at FROM (VALUES (now())) AS cut (at)`)
+			SELECT '2026-05-01', 0, 9, 3, now() - interval '2 hours', now() - interval '1 hour', now()`)
 		ledger.QueueHead(batch, want)
 		return tx.SendBatch(t.Context(), batch).Close()
 	})

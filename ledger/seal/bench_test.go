@@ -43,7 +43,7 @@ func BenchmarkVerify(b *testing.B) {
 	if err := sealer.Run(b.Context()); err != nil {
 		b.Fatal(err)
 	}
-	b.ReportMetric(time.Since(begin).Seconds(), "seal-s")
+	sealing := time.Since(begin)
 	copyAll(b, db) // once for the caches
 	for b.Loop() {
 		copying := copyAll(b, db)
@@ -56,6 +56,7 @@ func BenchmarkVerify(b *testing.B) {
 			b.Fatalf("got %+v and %v, want everything whole", report, err)
 		}
 		verifying := time.Since(begin)
+		b.ReportMetric(sealing.Seconds(), "seal-s")
 		b.ReportMetric(copying.Seconds(), "copy-s")
 		b.ReportMetric(verifying.Seconds(), "verify-s")
 		b.ReportMetric(copying.Seconds()/verifying.Seconds(), "of-copy-speed")
