@@ -173,7 +173,7 @@ func (i *instance) stop() {
 	}
 	i.cancel()
 	if i.ended != nil {
-		if err := <-i.ended; err != nil {
+		if err := <-i.ended; err != nil && !i.cutOff {
 			i.t.Errorf("serve: %v", err)
 		}
 		i.ended = nil
