@@ -175,7 +175,7 @@ func (r *Row) owed(w owing) {
 		return
 	}
 	if w.NoticeAttempt >= 0 {
-		r.Attempt = min(w.NoticeAttempt+1, 7)
+		r.Attempt = nextAttempt(w.NoticeAttempt)
 	}
 	r.NextExpected, r.LastChance = w.NoticeNextAt, w.Deadline
 }

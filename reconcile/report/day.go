@@ -23,7 +23,15 @@ func (r *Reporter) Day(ctx context.Context, day ledger.Day, write func(Report) e
 		if err != nil {
 			return err
 		}
-		facts, err := dayFacts(ctx, tx, day, statement)
+		kept, err := auditedDays(ctx, tx, day, day)
+		if err != nil {
+			return err
+		}
+		facts, err := dayFacts(ctx, tx, kept[0], statement)
+		if err != nil {
+			return err
+		}
+		signatures, err := signatureRows(ctx, tx, day)
 		if err != nil {
 			return err
 		}
@@ -35,6 +43,8 @@ func (r *Reporter) Day(ctx context.Context, day ledger.Day, write func(Report) e
 				{Name: "lines", Columns: lineColumns(), Rows: list(lineRows(statement))},
 				{Name: "captures", Columns: captureColumns(), Rows: list(captureRows(statement))},
 				{Name: "orders", Columns: orderColumns(), Rows: list(orderRows(statement))},
+				{Name: "changes", Columns: changeColumns(), Rows: list(changeRows(kept[0].Since))},
+				{Name: "signatures", Columns: signatureColumns(), Rows: list(signatures)},
 				{Name: "rows", Columns: rowColumns(), Rows: func(row func(Row) error) error {
 					_, err := r.cfg.Auditor.ListIn(ctx, tx, scope, now, func(of reconcile.Row) error { return row(dayRow(of)) })
 					return err
@@ -45,17 +55,13 @@ func (r *Reporter) Day(ctx context.Context, day ledger.Day, write func(Report) e
 }
 
 // dayFacts say what the day is, how much of it could be seen, which audit was kept of it, and its seal.
-func dayFacts(ctx context.Context, tx pgx.Tx, day ledger.Day, s reconcile.Statement) ([]Fact, error) {
-	kept, err := auditedDays(ctx, tx, day, day)
-	if err != nil {
-		return nil, err
-	}
-	head, err := headFacts(ctx, tx, day)
+func dayFacts(ctx context.Context, tx pgx.Tx, kept auditedDay, s reconcile.Statement) ([]Fact, error) {
+	head, err := headFacts(ctx, tx, kept.Day)
 	if err != nil {
 		return nil, err
 	}
 	facts := []Fact{
-		{"day", Day(day)},
+		{"day", Day(kept.Day)},
 		{"verdict", word(s.Verdict)},
 		{"reasons", text(strings.Join(s.Reasons, "; "))},
 		{"as_of", instant(s.AsOf)},
@@ -67,19 +73,22 @@ func dayFacts(ctx context.Context, tx pgx.Tx, day ledger.Day, s reconcile.Statem
 		{"book_cancels", Count(s.Looked.Cancels)},
 		{"open_work", Count(s.Looked.Work)},
 	}
-	return append(append(facts, keptFacts(kept[0], s)...), head...), nil
+	facts = append(append(facts, keptFacts(kept, s)...), sinceFacts(kept.Since)...)
+	signed := kept.signedCells()
+	facts = append(facts, Fact{"signed", signed[0]}, Fact{"signed_by", signed[1]}, Fact{"signed_at", signed[2]})
+	return append(facts, head...), nil
 }
 
 // keptFacts name the newest audit that was kept of the day, and say whether it found the same.
 func keptFacts(kept auditedDay, s reconcile.Statement) []Fact {
 	if !kept.audited() {
-		return []Fact{{"run_id", nil}, {"run_verdict", Word(notAudited)}, {"run_agrees", nil}}
+		return []Fact{{"run_id", nil}, {"run_verdict", Word(notAudited)}, {"run_agrees", nil}, {"digest", nil}}
 	}
 	agrees := Word("no")
 	if kept.Verdict == s.Verdict && slices.Equal(figuresOf(kept.Statement), figuresOf(s)) {
 		agrees = "yes"
 	}
-	return []Fact{{"run_id", Count(*kept.RunID)}, {"run_verdict", word(kept.Verdict)}, {"run_agrees", agrees}}
+	return []Fact{{"run_id", Count(*kept.RunID)}, {"run_verdict", word(kept.Verdict)}, {"run_agrees", agrees}, {"digest", text(kept.Digest)}}
 }
 
 func identityRows(s reconcile.Statement) []Row {

@@ -232,7 +232,6 @@ func (s *shop) day() {
 	s.canceled("cx_0004", "pay_0004", "order-0004", won(4_000))
 	s.sold("order-0005", "pay_0005", "정상 이름", won(50_000), 0)
 	s.record(s.captured("order-0005", "pay_0005", won(50_000), s.canceled("cx_0005", "pay_0005", "order-0005", won(5_000))))
-	s.exec(`UPDATE mirror SET amount = 5500 WHERE transaction_key = 'cx_0005'`)
 	s.sent("order-0006", "pay_0006", "정상 이름", won(60_000), 0)
 	s.record(ledger.Observation{PaymentKey: "pay_0006", Channel: ledger.ChannelConfirm, Evidence: ledger.EvidenceLost, Attempt: 1, AskedAt: s.now, SeenAt: s.now, Word: "timeout"})
 	s.listed("tx_pay_0006", "pay_0006", "order-0006", "capture", "DONE", won(60_000))
@@ -243,12 +242,19 @@ func (s *shop) day() {
 	s.exec(`INSERT INTO list_covered (stretches) VALUES (tstzmultirange(tstzrange($1, $2, '[]')))`, noon().Add(-25*time.Hour), noon().Add(48*time.Hour))
 	s.now = ledger.Day("2026-12-01").Start().Add(20 * time.Minute)
 	s.close("2026-11-30")
+
+	// Somebody signs it, and then the gateway's list has another amount.
+	s.exec(`INSERT INTO day_signoffs (day, signed_by, signed_at, run_id, digest, facts, note)
+		SELECT day, 'os:kim', $1, run_id, digest, facts, '=agreed by phone' FROM audit_runs WHERE day = '2026-11-30'`, s.now.Add(time.Minute))
+	s.exec(`UPDATE mirror SET amount = 5500 WHERE transaction_key = 'cx_0005'`)
+	s.pass(5 * time.Minute)
+	s.close("2026-11-30")
 }
 
 // close audits a day as the service does.
 func (s *shop) close(day ledger.Day) reconcile.Statement {
 	s.t.Helper()
-	statement, err := s.auditor.Run(s.t.Context(), reconcile.Scope{Name: reconcile.ScopeDay, Day: day})
+	statement, err := s.auditor.Close(s.t.Context(), day)
 	s.must(err)
 	return statement
 }

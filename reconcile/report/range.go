@@ -59,6 +59,11 @@ type auditedDay struct {
 	Verdict   reconcile.Verdict   `db:"verdict"`
 	AsOf      *time.Time          `db:"as_of"`
 	Statement reconcile.Statement `db:"statement"` // figures only
+	Digest    string              `db:"digest"`
+	Since     *reconcile.Since    `db:"since"` // what changed since the audit before it
+	SignedBy  *ledger.Actor       `db:"signed_by"`
+	SignedAt  *time.Time          `db:"signed_at"`
+	Stands    *bool               `db:"stands"` // the day says what is signed
 }
 
 func (d auditedDay) audited() bool { return d.RunID != nil }
@@ -67,21 +72,37 @@ func auditedDays(ctx context.Context, tx pgx.Tx, from, to ledger.Day) ([]audited
 	return collect[auditedDay](ctx, tx, "the days", `
 		SELECT to_char(d, 'YYYY-MM-DD') AS day, r.run_id, COALESCE(r.verdict, '') AS verdict, r.as_of,
 			jsonb_build_object('sums', r.statement->'sums', 'captures', r.statement->'captures',
-				'lines', (SELECT jsonb_agg(l - 'entries') FROM jsonb_array_elements(NULLIF(r.statement->'lines', 'null')) AS l)) AS statement
+				'lines', (SELECT jsonb_agg(l - 'entries') FROM jsonb_array_elements(NULLIF(r.statement->'lines', 'null')) AS l)) AS statement,
+			COALESCE(encode(r.digest, 'hex'), '') AS digest, r.statement->'since' AS since, g.signed_by, g.signed_at, g.facts = w.facts AS stands
 		FROM generate_series(@from::date::timestamp, @to::date, interval '1 day') AS d
 		LEFT JOIN LATERAL (
-			SELECT a.run_id, a.verdict, a.as_of, a.statement
+			SELECT a.run_id, a.verdict, a.as_of, a.statement, a.digest
 			FROM audit_runs a
 			WHERE a.day = d::date
 			ORDER BY a.started_at DESC, a.run_id DESC
 			LIMIT 1) r ON true
+		LEFT JOIN LATERAL (
+			SELECT a.facts
+			FROM audit_runs a
+			WHERE a.day = d::date AND a.closed IS NOT NULL
+			ORDER BY a.run_id DESC
+			LIMIT 1) w ON true
+		LEFT JOIN LATERAL (
+			SELECT s.signed_by, s.signed_at, s.facts
+			FROM day_signoffs s
+			WHERE s.day = d::date
+			ORDER BY s.signoff_id DESC
+			LIMIT 1) g ON true
 		ORDER BY d`,
 		pgx.StrictNamedArgs{"from": string(from), "to": string(to)})
 }
 
 func rangeFacts(from, to ledger.Day, days []auditedDay) []Fact {
-	var clean int64
+	var clean, signed int64
 	for _, d := range days {
+		if d.signed() == reconcile.SignedYes {
+			signed++
+		}
 		if d.Verdict == reconcile.VerdictReconciled {
 			clean++
 		}
@@ -92,6 +113,7 @@ func rangeFacts(from, to ledger.Day, days []auditedDay) []Fact {
 		{"verdict", word(worst(days))},
 		{"days_total", Count(len(days))},
 		{"days_reconciled", Count(clean)},
+		{"days_signed", Count(signed)},
 	}
 }
 
@@ -113,7 +135,7 @@ func worst(days []auditedDay) reconcile.Verdict {
 
 func rangeColumns() []Column {
 	columns := []Column{{"day", TypeDay}, {"verdict", TypeWord}, {"run_id", TypeCount}, {"as_of", TypeInstant}}
-	return append(columns, figureColumns()...)
+	return append(append(columns, figureColumns()...), signedColumns()...)
 }
 
 func rangeRows(days []auditedDay) []Row {
@@ -124,7 +146,7 @@ func rangeRows(days []auditedDay) []Row {
 			continue
 		}
 		for _, f := range figuresOf(d.Statement) {
-			rows = append(rows, append(Row{Day(d.Day), word(d.Verdict), Count(*d.RunID), moment(d.AsOf)}, f.cells()...))
+			rows = append(rows, append(Row{Day(d.Day), word(d.Verdict), Count(*d.RunID), moment(d.AsOf)}, append(f.cells(), d.signedCells()...)...))
 		}
 	}
 	return rows

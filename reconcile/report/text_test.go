@@ -92,6 +92,7 @@ func TestKorean_HasEveryWord(t *testing.T) {
 	words = appendWords(words, reconcile.LineNames())
 	words = appendWords(words, reconcile.Verdicts())
 	words = appendWords(words, reconcile.Movements())
+	words = appendWords(words, reconcile.Standings())
 	words = appendWords(words, ledger.Accounts())
 	words = appendWords(words, ledger.EntryKinds())
 	words = appendWords(words, ledger.Kinds())

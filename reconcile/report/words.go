@@ -61,6 +61,7 @@ var koreanNames = map[string]string{
 	"list_lag": "목록지연", "reads": "목록조회", "failed_reads": "실패한조회", "list_rows": "목록행", "foreign_rows": "타시스템행",
 	"book_cancels": "장부취소", "open_work": "미결작업", "run_id": "대사번호", "run_verdict": "대사판정", "run_agrees": "대사와일치",
 	"sealed": "봉인", "head": "봉인해시", "head_day": "봉인영업일", "head_sequence": "봉인번호", "head_key": "봉인키",
+	"since_run_id": "이전대사번호", "new": "새거래", "gone": "사라진거래", "changed": "바뀐거래",
 	"days_total": "일수", "days_reconciled": "일치일수", "days_signed": "서명일수", "balanced": "차대일치", "time_zone": "시간대",
 	"text_mark": "글자표시", "digest": "명세해시", "signed_by": "서명자", "signed_at": "서명시각", "signed": "서명",
 
@@ -69,6 +70,8 @@ var koreanNames = map[string]string{
 	"transaction_key": "거래키", "at": "시각", "movement": "승인·취소", "channel": "인지경로", "kind": "종류", "note": "비고",
 	"rows.gateway_amount": "PG금액", "rows.booked_amount": "장부금액", "booked_currency": "장부통화",
 	"rows.attempt": "재전송회차", "next_expected": "다음재전송예상", "last_chance": "마지막기회",
+	"standing_before": "이전구분", "listed_before": "이전PG금액", "booked_before": "이전장부금액", "standing_after": "이후구분",
+	"listed_after": "이후PG금액", "booked_after": "이후장부금액",
 	"gateway_count": "PG취소건수", "gateway_amount": "PG취소금액", "canceled_count": "취소주문건수", "canceled_amount": "취소주문금액",
 	"pending_count": "대기건수", "pending_amount": "대기금액", "accepted_count": "인정차이건수", "accepted_amount": "인정차이금액",
 	"unexplained_count": "미설명건수", "unexplained_amount": "미설명금액", "breaks_count": "불일치건수", "breaks_amount": "불일치금액",
@@ -86,7 +89,7 @@ var koreanNames = map[string]string{
 //nolint:gochecknoglobals,gosec // a dictionary; it has no secret
 var koreanWords = map[string]string{
 	noteMark: "글자 앞이나 글자 안의 쌍반점·줄바꿈 뒤에 있는 작은따옴표는 글자로 남기려고 붙인 것입니다",
-	"yes":    "예", "no": "아니오", notAudited: "대사 전",
+	"yes":    "예", "no": "아니오", notAudited: "대사 전", "changed": "서명 후 변경",
 
 	// Verdicts and lines.
 	"reconciled": "일치", "reconciled_with_pending": "일치(대기 있음)", "incomplete": "확인불가", "breaks": "불일치", "error": "오류",
@@ -99,7 +102,7 @@ var koreanWords = map[string]string{
 	"credit_grant": "적립 부여", "credit_spend": "적립 사용", "credit_revoke": "적립 회수",
 
 	// Orders, payments and cancels of ours.
-	"pending": "결제 전", "paid": "결제 완료", "partially_canceled": "부분 취소", "canceled": "취소", "expired": "만료", "ready": "결제 준비",
+	"pending": "대기", "paid": "결제 완료", "partially_canceled": "부분 취소", "canceled": "취소", "expired": "만료", "ready": "결제 준비",
 	"confirming": "승인 요청 중", "unknown": "결과 미확정", "failed": "실패", "waiting_for_deposit": "입금 대기", "done": "완료",
 	"sending": "전송 중", "refused": "거절",
 

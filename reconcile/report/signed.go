@@ -1,0 +1,121 @@
+package report
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"daesa/ledger"
+	"daesa/reconcile"
+)
+
+// signed says how a day stands to its newest signature.
+func (d auditedDay) signed() reconcile.Signed {
+	switch {
+	case d.SignedBy == nil:
+		return reconcile.SignedNot
+	case d.Stands != nil && *d.Stands:
+		return reconcile.SignedYes
+	}
+	return reconcile.SignedChanged
+}
+
+// signedCells are whether a day is signed, by whom and when.
+func (d auditedDay) signedCells() []Cell {
+	cells := []Cell{word(d.signed()), nil, moment(d.SignedAt)}
+	if d.SignedBy != nil {
+		cells[1] = text(*d.SignedBy)
+	}
+	return cells
+}
+
+func signedColumns() []Column {
+	return []Column{{"signed", TypeWord}, {"signed_by", TypeText}, {"signed_at", TypeInstant}}
+}
+
+func signatureColumns() []Column {
+	return []Column{
+		{"signed_at", TypeInstant},
+		{"signed_by", TypeText},
+		{"run_id", TypeCount},
+		{"digest", TypeText},
+		{"head", TypeText},
+		{"note", TypeText},
+	}
+}
+
+// signatureRows are every signature of a day, oldest first.
+func signatureRows(ctx context.Context, tx pgx.Tx, day ledger.Day) ([]Row, error) {
+	type signature struct {
+		SignedAt time.Time    `db:"signed_at"`
+		SignedBy ledger.Actor `db:"signed_by"`
+		RunID    int64        `db:"run_id"`
+		Digest   string       `db:"digest"`
+		Head     string       `db:"head"`
+		Note     string       `db:"note"`
+	}
+	all, err := collect[signature](ctx, tx, "the signatures of the day", `
+		SELECT signed_at, signed_by, run_id, encode(digest, 'hex') AS digest, COALESCE(journal_head, '') AS head, note
+		FROM day_signoffs
+		WHERE day = @day::date
+		ORDER BY signoff_id`, pgx.StrictNamedArgs{"day": string(day)})
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]Row, len(all))
+	for i, s := range all {
+		rows[i] = Row{instant(s.SignedAt), text(s.SignedBy), Count(s.RunID), text(s.Digest), text(s.Head), text(s.Note)}
+	}
+	return rows, nil
+}
+
+func changeColumns() []Column {
+	return []Column{
+		{"at", TypeInstant},
+		{"movement", TypeWord},
+		{"order_id", TypeText},
+		{"payment_key", TypeText},
+		{"transaction_key", TypeText},
+		{"standing_before", TypeWord},
+		{"listed_before", TypeText},
+		{"booked_before", TypeText},
+		{"standing_after", TypeWord},
+		{"listed_after", TypeText},
+		{"booked_after", TypeText},
+	}
+}
+
+// changeRows are what the newest kept audit of the day found otherwise than the one before it: as many as it kept.
+func changeRows(since *reconcile.Since) []Row {
+	if since == nil {
+		return nil
+	}
+	rows := make([]Row, len(since.Entries))
+	for i, c := range since.Entries {
+		rows[i] = append(append(Row{
+			instant(c.At), word(c.Movement), text(c.OrderID), text(c.PaymentKey), text(c.TransactionKey),
+		}, stood(c.Before)...), stood(c.After)...)
+	}
+	return rows
+}
+
+func stood(s *reconcile.Stood) []Cell {
+	if s == nil {
+		return []Cell{nil, nil, nil}
+	}
+	return []Cell{word(s.Standing), text(s.Listed), text(s.Booked)}
+}
+
+// sinceFacts count what changed since the audit before: transactions that are new, gone, or otherwise.
+func sinceFacts(since *reconcile.Since) []Fact {
+	if since == nil {
+		return []Fact{{"since_run_id", nil}, {"new", nil}, {"gone", nil}, {"changed", nil}}
+	}
+	return []Fact{
+		{"since_run_id", Count(since.RunID)},
+		{"new", Count(since.New)},
+		{"gone", Count(since.Gone)},
+		{"changed", Count(since.Changed)},
+	}
+}
