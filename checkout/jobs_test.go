@@ -69,10 +69,9 @@ func TestTidy_ForgetsEventsAndAccounts(t *testing.T) {
 	worker, err := NewTidyWorker(s.jobConfig())
 	must(t, err)
 	for _, test := range []struct {
-		days             time.Duration
-		events, accounts int
+		days, events, accounts int
 	}{{13, 3, 1}, {15, 3, 0}, {395, 3, 0}, {397, 2, 0}} {
-		s.ahead.Store(int64(test.days * 24 * time.Hour))
+		s.ahead.Store(int64(test.days) * int64(24*time.Hour))
 		must(t, worker.Work(t.Context(), nil))
 		events := s.count(`SELECT count(DISTINCT payment_key) FROM events`)
 		accounts := s.count(`SELECT count(*) FROM cancel_requests WHERE refund_account IS NOT NULL`)

@@ -2,10 +2,12 @@ package pgclient
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"daesa/ledger"
@@ -115,6 +117,66 @@ func TestTransactions_ACursorOfAnotherWindowIsItsOwnReason(t *testing.T) {
 	c := mustNew(t, testConfig(transport))
 	_, err := c.Transactions(t.Context(), time.Unix(0, 0), time.Unix(9, 0), "t9", 10)
 	wantReason(t, err, ReasonCursorRefused)
+}
+
+// TestTransactions_WaitsAsLongAsTheGatewayMayTake: it documents up to 60 s for a page; a refusal by rate is obeyed when
+// it asks for little, and left to the caller when it asks for more.
+func TestTransactions_WaitsAsLongAsTheGatewayMayTake(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name       string
+		takes      []time.Duration
+		retryAfter string // of the first answer, a 429
+		reason     Reason
+		wait       time.Duration
+	}{
+		{name: "60 s", takes: []time.Duration{60 * time.Second}},
+		{name: "66 s, then at once", takes: []time.Duration{66 * time.Second, 0}},
+		{name: "66 s twice", takes: []time.Duration{66 * time.Second, 66 * time.Second}, reason: ReasonTimeout},
+		{name: "429, again after 5 s", takes: []time.Duration{0, 0}, retryAfter: "5"},
+		{name: "429, again after a minute", takes: []time.Duration{0}, retryAfter: "60", reason: ReasonRateLimited, wait: time.Minute},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				calls, last := 0, time.Now()
+				c := mustNew(t, testConfig(tripper(func(r *http.Request) (*http.Response, error) {
+					calls++
+					if test.retryAfter == "5" && calls == 2 && time.Since(last) < 5*time.Second {
+						t.Error("the second call came earlier than asked for")
+					}
+					last = time.Now()
+					select {
+					case <-time.After(test.takes[calls-1]):
+					case <-r.Context().Done():
+						return nil, r.Context().Err()
+					}
+					if test.retryAfter != "" && calls == 1 {
+						response, err := says(429, "TOO_MANY_REQUESTS").do(r.Context())
+						if err == nil {
+							response.Header.Set("Retry-After", test.retryAfter)
+						}
+						return response, err
+					}
+					return shows("[]").do(r.Context())
+				})))
+				defer c.Close()
+				_, err := c.Transactions(t.Context(), time.Unix(0, 0), time.Unix(9, 0), "", 10)
+				if test.reason == "" && err != nil {
+					t.Fatal(err)
+				}
+				if test.reason != "" {
+					wantReason(t, err, test.reason)
+					if failure, _ := errors.AsType[*Error](err); failure.RetryAfter != test.wait {
+						t.Errorf("got %s to wait, want %s", failure.RetryAfter, test.wait)
+					}
+				}
+				if calls != len(test.takes) {
+					t.Errorf("got %d calls, want %d", calls, len(test.takes))
+				}
+			})
+		})
+	}
 }
 
 func FuzzReadTransactions(f *testing.F) {

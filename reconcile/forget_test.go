@@ -62,9 +62,12 @@ func TestForget_RowsOfTheList(t *testing.T) {
 			('unclosed', 'none', false, '-24 hours')) AS r (key, kind, other, age)`, noon())
 	s.exec(`INSERT INTO audit_runs (scope, day, started_at, ended_at, as_of, verdict, statement) VALUES ('day', '2026-11-30', $1, $1, $1, 'reconciled', '{}')`, noon())
 	s.exec(`INSERT INTO work (kind, payment_key, opened_at, due_at, deadline) VALUES ('parked', 'pay-work', $1, $1, $1)`, noon())
-	s.exec(`INSERT INTO mismatches (kind, fingerprint, payment_key, detail, opened_at, last_seen_at, status, resolved_at, resolved_as, note) VALUES
-		('history_changed', 'f1', 'pay-mismatch', '-', $1, $1, 'open', NULL, NULL, ''), ('history_changed', 'f2', 'pay-accepted', '-', $1, $1, 'resolved', $1, 'accepted', 'agreed')`, noon())
-	left := func() string { return s.text(`SELECT string_agg(transaction_key, ' ' ORDER BY transaction_key) FROM mirror`) }
+	s.exec(`INSERT INTO mismatches (kind, fingerprint, payment_key, detail, opened_at, last_seen_at) VALUES ('history_changed', 'f1', 'pay-mismatch', '-', $1, $1)`, noon())
+	s.exec(`INSERT INTO mismatches (kind, fingerprint, payment_key, detail, opened_at, last_seen_at, status, resolved_at, resolved_as, note)
+		VALUES ('history_changed', 'f2', 'pay-accepted', '-', $1, $1, 'resolved', $1, 'accepted', 'agreed')`, noon())
+	left := func() string {
+		return s.text(`SELECT string_agg(transaction_key, ' ' ORDER BY transaction_key) FROM mirror`)
+	}
 	all := left()
 	s.clock.Set(noon().Add(5*366*24*time.Hour - time.Hour))
 	s.must(s.Auditor.Forget(t.Context()))

@@ -371,6 +371,7 @@ type unsteady struct {
 	next   http.Handler
 	calm   bool
 	added  int
+	last   json.RawMessage // of the page before
 }
 
 func (u *unsteady) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -405,7 +406,7 @@ func (u *unsteady) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	u.next.ServeHTTP(w, r)
 }
 
-// shift answers a page that has lost its end, or repeats its rows.
+// shift answers a page that has lost its end, or that begins with a row of the page before.
 func (u *unsteady) shift(w http.ResponseWriter, r *http.Request) {
 	answer := httptest.NewRecorder()
 	u.next.ServeHTTP(answer, r)
@@ -413,9 +414,12 @@ func (u *unsteady) shift(w http.ResponseWriter, r *http.Request) {
 	if json.Unmarshal(answer.Body.Bytes(), &rows) == nil && len(rows) > 1 {
 		if u.random.IntN(2) == 0 {
 			rows = rows[:1+u.random.IntN(len(rows)-1)]
-		} else {
-			rows = append(rows[:1:1], rows[:len(rows)-1]...)
+		} else if u.last != nil {
+			rows = append([]json.RawMessage{u.last}, rows[:len(rows)-1]...)
 		}
+	}
+	if len(rows) > 0 {
+		u.last = rows[0]
 	}
 	w.WriteHeader(answer.Code)
 	_ = json.NewEncoder(w).Encode(rows)

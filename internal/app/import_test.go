@@ -4,13 +4,18 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"daesa/internal/postgres"
 	"daesa/ledger"
+	"daesa/ledger/ledgertest"
 	"daesa/pgclient/tosssim"
 )
 
@@ -147,10 +152,72 @@ func TestImport_FromMirror(t *testing.T) {
 	}
 }
 
+// TestImport_Killed: SIGKILL in the middle of an import, of a real process. Each payment is in the books with its note or
+// not at all, and the same command goes on.
+func TestImport_Killed(t *testing.T) {
+	t.Parallel()
+	p := newPast(t)
+	opened := time.Now().Add(-time.Hour).Truncate(time.Second)
+	var list strings.Builder
+	list.WriteString("payment_key,order_id,amount\n")
+	for n := range 6 {
+		order := fmt.Sprintf("order-old-%d", n)
+		fmt.Fprintf(&list, "%s,%s,1000\n", p.sold(t, order, opened.Add(-time.Hour)), order)
+	}
+	file := filepath.Join(t.TempDir(), "payments.csv")
+	if err := os.WriteFile(file, []byte(list.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var asked atomic.Int32
+	fourth, next := make(chan struct{}), p.sim.Handler()
+	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked.Add(1) == 4 {
+			close(fourth)
+			<-r.Context().Done()
+			return
+		}
+		next.ServeHTTP(w, r)
+	}))
+	t.Cleanup(gateway.Close)
+	p.url = gateway.URL
+	args := p.args("import", "-csv", file, "-apply", "-parallel", "1", "-per-minute", "100000", "-opening-at", opened.Format(time.RFC3339))
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := exec.CommandContext(t.Context(), self, append([]string{programArgument}, args...)...)
+	if err := program.Start(); err != nil {
+		t.Fatal(err)
+	}
+	<-fourth
+	if err := program.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = program.Wait() // it was killed
+	code, out, errs := command(args...)
+	for strings.Contains(errs, "another import is running") { // until the server has noticed the death
+		code, out, errs = command(args...)
+	}
+	if code != 0 || !strings.Contains(out, "read 6 = imported 3 + already there 3 + rejected 0") {
+		t.Errorf("got %d\n%s%s", code, out, errs)
+	}
+	db, err := postgres.Open(t.Context(), postgres.Config{URL: p.db, MaxConns: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var noted, captures int
+	if err := db.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM import_rows WHERE result = 'imported'), (SELECT count(*) FROM captures)`).
+		Scan(&noted, &captures); err != nil || noted != 6 || captures != 6 {
+		t.Errorf("got %d notes, %d captures and %v, want 6 of each", noted, captures, err)
+	}
+	ledgertest.RequireSound(t, db)
+}
+
 // sold is a payment that the gateway took at an instant of the past.
-func (p *past) sold(t *testing.T, order string, at time.Time) {
+func (p *past) sold(t *testing.T, order string, at time.Time) (key string) {
 	t.Helper()
-	key := soldElsewhere(t, p.sim, order, 1000)
+	key = soldElsewhere(t, p.sim, order, 1000)
 	raw, _ := p.sim.Payment(key)
 	var payment map[string]any
 	if err := json.Unmarshal(raw, &payment); err != nil {
@@ -166,4 +233,5 @@ func (p *past) sold(t *testing.T, order string, at time.Time) {
 		"status":"DONE","transactionAt":%q,"currency":"KRW","amount":1000}`, order, key, order, then)); err != nil {
 		t.Fatal(err)
 	}
+	return key
 }
