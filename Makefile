@@ -4,7 +4,7 @@ GOLANGCI_LINT := .cache/bin/golangci-lint
 
 .PHONY: help
 help: ## list the commands
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/'
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/'
 
 .PHONY: setup
 setup: ## install the programs that tests and demo need
@@ -21,6 +21,10 @@ test: setup ## run all tests, with the race detector
 .PHONY: sim
 sim: ## play days of shop life; SEEDS=1-200 says which, CSV=file keeps a line of each
 	go test ./internal/sim -run '^TestSeeds$$' -count=1 -parallel 2 -timeout 0 -v -args -seeds '$(or $(SEEDS),1-20)' $(if $(CSV),-csv '$(abspath $(CSV))')
+
+.PHONY: sim-guards
+sim-guards: ## take out every guard of the audit and name the seed that notices; GUARD=text picks, TABLE=file keeps the result
+	go test ./internal/sim -run '^TestGuards$$' -count=1 -timeout 0 -v -args -guards $(if $(GUARD),-guard '$(GUARD)') $(if $(TABLE),-table '$(abspath $(TABLE))')
 
 .PHONY: demo
 demo: setup ## run the whole story on this machine; ONCE=1 ends when it has been told

@@ -35,3 +35,6 @@ func (a *App) CloseDays(ctx context.Context) error {
 	_, err := a.features.reconcile.Auditor.CloseDays(ctx)
 	return err
 }
+
+// Seal cuts and seals every business day that has ended and is not yet.
+func (a *App) Seal(ctx context.Context) error { return a.features.sealer.Run(ctx) }

@@ -22,11 +22,12 @@ const (
 	pointSweep   point = "sweep"
 	pointAudit   point = "audit"
 	pointClosing point = "closing"
+	pointSeal    point = "seal"
 	pointTidy    point = "tidy"
 )
 
 func points() []point {
-	return []point{pointConfirm, pointNotice, pointCancel, pointList, pointSweep, pointAudit, pointClosing, pointTidy}
+	return []point{pointConfirm, pointNotice, pointCancel, pointList, pointSweep, pointAudit, pointClosing, pointSeal, pointTidy}
 }
 
 // cell is one field of the coverage: the process was killed at this point on a day on which this fault had struck.
@@ -94,6 +95,8 @@ func (s *story) victim(at point) (most int, do func()) {
 		}
 	case pointClosing:
 		return 6, func() { _ = s.app.CloseDays(s.ctx()) }
+	case pointSeal:
+		return 9, func() { _ = s.app.Seal(s.ctx()) }
 	case pointTidy:
 		s.order(tosssim.Card)
 		s.clock.Advance(40 * time.Minute)

@@ -13,6 +13,7 @@ import (
 var (
 	seedsFlag = flag.String("seeds", "", "seeds to play, as 7 or 1-200 or 3,5,8-12; the smoke's own by default")
 	csvFlag   = flag.String("csv", "", "file for one line per seed")
+	firstFlag = flag.Bool("first", false, "stop at the first seed that fails")
 	storyFlag = flag.Bool("story", false, "print every story, not only those that fail")
 )
 

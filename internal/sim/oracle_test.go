@@ -11,6 +11,7 @@ import (
 
 	"daesa/internal/postgres"
 	"daesa/ledger"
+	"daesa/ledger/seal"
 	"daesa/reconcile"
 )
 
@@ -162,6 +163,9 @@ func (s *story) requireExplained(what string, statement reconcile.Statement) {
 			s.Errorf("%s: the identity does not hold: %+v", what, sum)
 		}
 	}
+	if len(statement.Drift) > 0 && !s.edited {
+		s.Errorf("%s found the running sums wrong: %v", what, statement.Drift)
+	}
 	claims := s.due()
 	for _, e := range statement.Line(reconcile.LineBreaks, ledger.KRW).Entries {
 		if !slices.ContainsFunc(claims, func(c *claim) bool {
@@ -312,6 +316,22 @@ func (s *story) requireSound() {
 	for _, v := range violations {
 		s.Errorf("broken invariant %s", v)
 	}
+	for _, b := range s.verified().Breaks {
+		s.Errorf("the journal does not verify: %s", b)
+	}
+}
+
+// verified recomputes everything from the entries, as an auditor does who has the public key and the heads written
+// outside the database.
+func (s *story) verified() *seal.Report {
+	s.Helper()
+	var err error
+	s.sealed.Now = s.now()
+	s.sealed.Witnessed, err = seal.NewWitness(s.cfg.SealKeyFile + ".heads").Read()
+	s.must(err)
+	report, err := seal.Verify(s.ctx(), s.db, s.sealed)
+	s.must(err)
+	return report
 }
 
 // requireClosed: every day that is over has been closed, and shows no break that the story did not bring about.
@@ -457,12 +477,16 @@ func (s *story) tamper() {
 	if !ok {
 		return
 	}
+	s.edited = true
 	s.breaks[t.name]++
 	s.tell("CONTRADICTION: %s, payment %s", t.name, payment)
 	violations, err := ledger.Check(s.ctx(), s.db)
 	s.must(err)
 	if len(violations) == 0 {
 		s.Errorf("%s, and every invariant still holds", t.name)
+	}
+	if len(s.verified().Breaks) == 0 {
+		s.Errorf("%s, and everything still follows from the journal", t.name)
 	}
 	if t.sound {
 		return

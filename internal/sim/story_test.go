@@ -30,7 +30,7 @@ type story struct {
 	sent     int // notices sent, copies included
 	weather  []*weather
 	killed   []point // today
-	nightly  bool    // the process is killed when it closes the day
+	nightly  []point // and when the day is over
 	claims   []*claim
 	aged     map[string]bool // payments that were in doubt for too long
 	expired  map[string]int  // orders seen expired, with the captures their payments had then
@@ -39,6 +39,7 @@ type story struct {
 	days     int
 	kills    int
 	accepts  int
+	edited   bool      // the books were edited behind everybody's back
 	readAt   time.Time // when the gateway last answered with its list
 	verdicts map[string]int
 	cells    map[cell]int
@@ -59,8 +60,8 @@ func begin(rng *rand.Rand) time.Time {
 	return days[rng.IntN(len(days))].Start()
 }
 
-// play plays one seed from the opening of the books to the end, and holds it against what must be true.
-func play(tb testing.TB, seed uint64) *story {
+// newStory sets up what one seed is played on.
+func newStory(tb testing.TB, seed uint64) *story {
 	tb.Helper()
 	rng := rand.New(rand.NewPCG(seed, 0x6461657361))
 	opening := begin(rng)
@@ -76,17 +77,22 @@ func play(tb testing.TB, seed uint64) *story {
 	})
 	s.front.quirks = quirks{voidKey: rng.IntN(3) == 0, voidAmount: rng.IntN(3) == 0, presentStatus: rng.IntN(3) == 0}
 	s.tell("the list: %+v", s.front.quirks)
+	return s
+}
+
+// play plays the story from the opening of the books to the end, and holds it against what must be true.
+func (s *story) play() {
+	s.Helper()
 	s.before()
-	for range 2 + rng.IntN(2) {
+	for range 2 + s.rng.IntN(2) {
 		s.day()
-		if tb.Failed() {
-			return s
+		if s.Failed() {
+			return
 		}
 	}
 	s.quiesce()
 	s.judge(true)
 	s.tamper()
-	return s
 }
 
 // tell adds a line to the story.
@@ -121,11 +127,13 @@ func (s *story) day() {
 	}
 	s.buy()
 	s.dashboard(s.any(), 0)
-	if s.nightly {
+	if len(s.nightly) > 0 {
 		s.clock.Advance(25 * time.Minute) // nothing has closed the day yet
-		s.kill(pointClosing)
-		s.nightly = false
 	}
+	for _, at := range s.nightly {
+		s.kill(at)
+	}
+	s.nightly = nil
 	s.count()
 	s.heal()
 	s.pass(25 * time.Minute)
@@ -141,8 +149,8 @@ func (s *story) agenda() []func() {
 	acts := make([]func(), 0, 20)
 	for range 2 {
 		at := points()[s.rng.IntN(len(points()))]
-		if at == pointClosing {
-			s.nightly = true
+		if at == pointClosing || at == pointSeal {
+			s.nightly = append(s.nightly, at)
 			continue
 		}
 		acts = append(acts, func() { s.kill(at) })
@@ -225,6 +233,7 @@ func (s *story) tick() {
 		s.requireUnsure(statement)
 	}
 	s.closeDays()
+	s.must(s.app.Seal(s.ctx()))
 	if s.Failed() {
 		s.FailNow() // what follows says nothing more
 	}

@@ -3,11 +3,13 @@ package sim_test
 import (
 	"bytes"
 	"context"
+	"crypto/ed25519"
 	"encoding/json"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -18,6 +20,7 @@ import (
 	"daesa/internal/app"
 	"daesa/internal/postgres"
 	"daesa/internal/postgres/postgrestest"
+	"daesa/ledger/seal"
 	"daesa/pgclient"
 	"daesa/pgclient/tosssim"
 )
@@ -45,6 +48,7 @@ type town struct {
 	app     *app.App
 	client  *http.Client
 	ended   chan error
+	sealed  seal.Options // what an auditor holds in hand
 }
 
 func newTown(tb testing.TB, opening time.Time, sign int) *town {
@@ -55,7 +59,7 @@ func newTown(tb testing.TB, opening time.Time, sign int) *town {
 	}
 	url := postgrestest.NewURL(tb)
 	var err error
-	t.db, err = postgres.Open(tb.Context(), postgres.Config{URL: url, MaxConns: 2, ApplicationName: "sim"})
+	t.db, err = postgres.Open(tb.Context(), postgres.Config{URL: url, MaxConns: 3, ApplicationName: "sim"})
 	t.must(err)
 	tb.Cleanup(t.db.Close)
 	t.gateway = tosssim.New(tosssim.Config{SecretKey: secretKey, MerchantID: merchantID, Clock: t.clock, CancelRowSign: sign})
@@ -72,6 +76,10 @@ func newTown(tb testing.TB, opening time.Time, sign int) *town {
 		RateLimit: 1_000_000, ConfirmRateLimit: 1_000_000, DatabaseMax: 4, StopTimeout: 20 * time.Second, Paths: quick(),
 		Breakers: indifferent(), Now: t.now, Dial: t.line.Dial, Log: slog.New(slog.DiscardHandler),
 	}
+	t.cfg.SealKeyFile = filepath.Join(tb.TempDir(), "seal.pem")
+	key, err := seal.GenerateKey(t.cfg.SealKeyFile)
+	t.must(err)
+	t.sealed = seal.Options{Keys: []ed25519.PublicKey{key.Public()}}
 	t.start()
 	tb.Cleanup(t.stop)
 	return t

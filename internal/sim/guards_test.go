@@ -1,0 +1,177 @@
+package sim_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	guardsFlag = flag.Bool("guards", false, "take out every guard of the audit, one by one, and look for a seed that notices")
+	guardFlag  = flag.String("guard", "", "with -guards: only those whose name contains this")
+	tableFlag  = flag.String("table", "", "with -guards: file for the table of results, in Markdown")
+)
+
+// guard is one line of the product without which the audit is wrong, and how it reads when the guard is taken out.
+type guard struct {
+	name     string
+	file     string
+	old, new string
+}
+
+// guards lists the guards of the audit and of what it looks at.
+func guards() []guard {
+	return []guard{
+		{"a read that lacks known rows is made once more", "reconcile/window.go", `case !believe && w.Missing > 0:`, `case false:`},
+		{"a read that is empty where books have rows is made once more", "reconcile/window.go", `case !believe && empty:`, `case false:`},
+		{"a row that two reads lack is missing", "reconcile/window.go", `return m.markMissing(ctx, *r)`, `return nil`},
+		{"young rows may come and go", "reconcile/window.go", `settled := r.StartedAt.Add(-m.cfg.ListLag)`, `settled := r.StartedAt`},
+		{"only a complete read covers", "reconcile/window.go", `WHERE result = 'complete'
+			ON CONFLICT (only_row)`, `WHERE true
+			ON CONFLICT (only_row)`},
+		{"a poll goes on where the last complete one ended", "reconcile/mirror.go", `WHERE result = 'complete' AND reason = 'poll'`, `WHERE reason = 'poll'`},
+		{"every poll reads the last minutes again", "reconcile/mirror.go", `from = from.Add(-overlapMax)`, `from = from.Add(0)`},
+		{"the last days are read again each night", "reconcile/mirror.go", `if err != nil || len(left) == 0 {
+		return Polled{}, err`, `if err != nil || len(left) >= 0 {
+		return Polled{}, err`},
+		{"a listed cancel that the books lack becomes work", "reconcile/lacking.go", `case l.row.Kind == pgclient.TransactionCancel && !l.Asked:`, `case false:`},
+		{"a listed capture that the books lack becomes work", "reconcile/lacking.go", `case (l.Held || l.Ordered) && !l.Asked:`, `case false:`},
+		{"money for an order that is not in the books is reported", "reconcile/lacking.go", `case !l.Held && !l.Ordered:`, `case false:`},
+		{"rows of other systems are foreign", "reconcile/keep.go", `c.foreigns = append(c.foreigns, m.cfg.foreign(r.OrderID))`, `c.foreigns = append(c.foreigns, false)`},
+		{"an approval is known by its key", "reconcile/keep.go", `THEN 'capture' ELSE kind END`, `THEN kind ELSE kind END`},
+		{"a row that changed is reported", "reconcile/keep.go", `if first == r.Amount && sameKind && k.PaymentKey == r.PaymentKey {`, `if true || (first == r.Amount && sameKind) {`},
+		{"a word nobody knows is reported", "reconcile/keep.go", `if r.Kind != pgclient.TransactionUnrecognized ||`, `if true || r.Kind != pgclient.TransactionUnrecognized ||`},
+		{"money that cannot be held exactly is quarantined", "reconcile/keep.go", `m.quarantine(b, q)`, `_ = q`},
+		{"amounts on both sides are equal", "reconcile/identity.go", `if f.G.Amount == f.B.Amount {`, `if f.G.Amount.Currency == f.B.Amount.Currency {`},
+		{"a cancel that vanished breaks", "reconcile/identity.go", `if f.Missing && !f.accepts(`, `if false && !f.accepts(`},
+		{"work explains only as long as it is young", "reconcile/identity.go", `case f.W.Present && b.now.Before(f.W.maximumAge()):`, `case f.W.Present:`},
+		{"a cancel that the list does not show breaks", "reconcile/identity.go", `j.breaks(f, ledger.KindCancelMissingThere, f.B.Amount, "the cancel is in our books and not in the gateway's list")`, `_ = j`},
+		{"the list has its time", "reconcile/identity.go", `case void || !f.B.At.Before(b.asOf.Add(-b.listLag)):`, `case void:`},
+		{"a difference that a person accepted is none", "reconcile/identity.go", `return slices.Contains(f.Accepted, acceptance{kind, atRisk.Currency, atRisk.Minor})`, `return false`},
+		{"a void has several names", "reconcile/identity.go", `case void && f.VoidAlias:`, `case false:`},
+		{"an answer that denies listed money settles nothing", "reconcile/confirm.go", `(seen.Evidence == ledger.EvidenceDead && !listed)`, `seen.Evidence == ledger.EvidenceDead`},
+		{"a listed cancel that the payment denies is reported", "reconcile/cancel.go", `return c, s.doubtListed(ctx, tx, i, seen, r.After)`, `return c, nil`},
+		{"a mismatch whose sides agree is resolved", "reconcile/agreed.go", "`m.kind = 'stale_unknown' AND EXISTS", "`false AND m.kind = 'stale_unknown' AND EXISTS"},
+		{"what is in doubt for too long is reported", "reconcile/tend.go", `WHERE p.undecided_since <= @before`, `WHERE false AND p.undecided_since <= @before`},
+		{"a payment binds to its merchant", "ledger/decide.go", `case p.MerchantID != "" && o.MerchantID != p.MerchantID:`, `case false:`},
+		{"a payment binds to its order", "ledger/decide.go", `case o.OrderID != p.OrderID:`, `case false:`},
+		{"a payment binds to its amount", "ledger/decide.go", `case o.Total != p.Amount:`, `case false:`},
+		{"a second payment of an order is reported", "ledger/apply.go", `if e.decision.Capture != nil {
+			f := finding(KindPaidTwice`, `if false {
+			f := finding(KindPaidTwice`},
+		{"money after the order expired is reported", "ledger/apply.go", `if e.decision.Capture != nil && e.order.Status == OrderExpired {`, `if false {`},
+		{"a new row of the list is looked at", "migrations/0005_dirty_keys.sql", `CREATE TRIGGER mirror_dirty_new AFTER INSERT ON`, `CREATE TRIGGER mirror_dirty_new AFTER DELETE ON`},
+		{"a row of the list that changed is looked at", "migrations/0005_dirty_keys.sql", `CREATE TRIGGER mirror_dirty_changed AFTER UPDATE ON`, `CREATE TRIGGER mirror_dirty_changed AFTER UPDATE OF merchant_id ON`},
+		{"a new cancel is looked at", "migrations/0005_dirty_keys.sql", `CREATE TRIGGER cancels_dirty AFTER INSERT OR DELETE ON`, `CREATE TRIGGER cancels_dirty AFTER DELETE ON`},
+		{"a new capture is looked at", "migrations/0005_dirty_keys.sql", `CREATE TRIGGER captures_dirty AFTER INSERT OR DELETE ON`, `CREATE TRIGGER captures_dirty AFTER DELETE ON`},
+		{"a deposit that fell back is looked at", "migrations/0005_dirty_keys.sql", `CREATE TRIGGER captures_dirty_changed AFTER UPDATE ON`, `CREATE TRIGGER captures_dirty_changed AFTER UPDATE OF number ON`},
+		{"new work is looked at", "migrations/0005_dirty_keys.sql", `CREATE TRIGGER work_dirty_new AFTER INSERT ON`, `CREATE TRIGGER work_dirty_new AFTER UPDATE OF work_id ON`},
+		{"work that moved on is looked at", "migrations/0005_dirty_keys.sql", `CREATE TRIGGER work_dirty_changed AFTER UPDATE ON`, `CREATE TRIGGER work_dirty_changed AFTER UPDATE OF work_id ON`},
+		{"what a person accepted is looked at", "migrations/0005_dirty_keys.sql", `CREATE TRIGGER mismatches_dirty_changed AFTER UPDATE ON`, `CREATE TRIGGER mismatches_dirty_changed AFTER UPDATE OF mismatch_id ON`},
+		{"credits that were spent are reported", "ledger/credits.go", `WHERE moved.balance < 0 AND @revoked::bigint > 0`, `WHERE moved.balance < 0 AND @revoked::bigint < 0`},
+	}
+}
+
+// guardSeeds is how many seeds are played until one notices.
+const guardSeeds = 80
+
+// TestGuards takes out every guard alone and looks for a seed that notices. It builds the simulation over a changed
+// file, so that the product needs no switch for it.
+func TestGuards(t *testing.T) {
+	t.Parallel()
+	if !*guardsFlag {
+		t.Skip("run make sim-guards")
+	}
+	var table strings.Builder
+	table.WriteString("| guard taken out | in | seed that notices | by |\n|---|---|---:|---|\n")
+	for _, g := range guards() {
+		if !strings.Contains(g.name, *guardFlag) {
+			continue
+		}
+		seed, words := g.takeOut(t)
+		if seed == "" {
+			t.Errorf("no seed notices that this is gone: %s", g.name)
+			seed, words = "none", ""
+		}
+		_, _ = fmt.Fprintf(os.Stderr, "%s: seed %s: %s\n", g.name, seed, words)
+		fmt.Fprintf(&table, "| %s | `%s` | %s | %s |\n", g.name, g.file, seed, strings.ReplaceAll(words, "|", "/"))
+	}
+	if *tableFlag != "" {
+		if err := os.WriteFile(*tableFlag, []byte(table.String()), 0o600); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestGuards_AreStillThere keeps the list true: each guard is found in the product once.
+func TestGuards_AreStillThere(t *testing.T) {
+	t.Parallel()
+	for _, g := range guards() {
+		if _, err := g.mutated(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// mutated is the file without the guard.
+func (g guard) mutated() ([]byte, error) {
+	text, err := os.ReadFile(filepath.Join("..", "..", g.file))
+	if err != nil {
+		return nil, err
+	}
+	if n := bytes.Count(text, []byte(g.old)); n != 1 {
+		return nil, fmt.Errorf("%s: %q stands in %s %d times, want once", g.name, g.old, g.file, n)
+	}
+	return bytes.Replace(text, []byte(g.old), []byte(g.new), 1), nil
+}
+
+// takeOut plays seeds without the guard and returns the first that notices, and what it said.
+func (g guard) takeOut(t *testing.T) (seed, words string) {
+	t.Helper()
+	changed, err := g.mutated()
+	if err != nil {
+		t.Error(err)
+		return "", ""
+	}
+	dir := t.TempDir()
+	file, overlay, binary := filepath.Join(dir, "changed.go"), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "sim.test")
+	original, err := filepath.Abs(filepath.Join("..", "..", g.file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	replaced, err := json.Marshal(map[string]map[string]string{"Replace": {original: file}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, content := range map[string][]byte{file: changed, overlay: replaced} {
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", binary, ".")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Errorf("%s: the mutant does not build: %s", g.name, out)
+		return "", ""
+	}
+	run := exec.CommandContext(t.Context(), binary, "-test.run", "^TestSeeds$", "-test.parallel", "2", "-test.timeout", "0",
+		"-seeds", fmt.Sprintf("1-%d", guardSeeds), "-first")
+	out, _ := run.CombinedOutput() // it fails when a seed notices
+	said := regexp.MustCompile(`(?m)^\s+seeds_test\.go:\d+: (.*)$`).FindSubmatch(out)
+	found := regexp.MustCompile(`seed (\d+) FAILED`).FindSubmatch(out)
+	if said == nil || found == nil {
+		return "", ""
+	}
+	return string(found[1]), unnamed(string(said[1]))
+}
+
+// unnamed leaves out the keys of one run.
+func unnamed(words string) string {
+	return regexp.MustCompile(`tsims\w+|txrd_\w+|[0-9A-F]{32}`).ReplaceAllString(words, "…")
+}
