@@ -17,6 +17,7 @@ type experiment struct {
 	title      string
 	hypothesis string
 	run        func(context.Context, *lab) (result, error)
+	apart      bool // too long for a run of all
 }
 
 // experiments lists all there are.
@@ -26,23 +27,29 @@ func experiments() []experiment {
 			"silent-pg", "0001-silent-gateway", "the gateway never answers while notices come",
 			"Every notice is answered 502 within our own budget, none past 10 s; no connection to the database is held " +
 				"meanwhile; one redelivery applies all, and one more applies none and asks nobody.",
-			silentGateway,
+			silentGateway, false,
 		},
 		{
 			"slow-pg", "0002-slow-gateway", "the gateway answers too late for us",
 			"A gateway slower than our question's budget is a silent one: every notice 502, nothing applied until it is fast again.",
-			slowGateway,
+			slowGateway, false,
 		},
 		{
 			"healthy-pg", "0003-healthy-gateway", "the gateway answers: what is our own share of the time?",
 			"Everything is applied at once, and beyond the gateway's own time an answer takes us a few milliseconds.",
-			healthyGateway,
+			healthyGateway, false,
 		},
 		{
 			"redelivery", "0004-redelivery-burst", "a burst of redeliveries against a limit per minute",
 			"A token bucket admits its size and what refills during the burst; what it refuses is applied when it comes " +
 				"again; a limit sized for the burst refuses none of it.",
-			redeliveryBurst,
+			redeliveryBurst, false,
+		},
+		{
+			"audit-scale", "0006-audit-scale", "what an audit and a verification cost as the history grows",
+			"A run of the audit costs what changed since the last, however long the history; a verification reads the " +
+				"books nearly as fast as PostgreSQL hands them out, in constant memory.",
+			auditScale, true,
 		},
 	}
 }
@@ -69,6 +76,14 @@ type result struct {
 	claims  []claim
 	doubts  []string // contradictions between its own figures: any makes the result worthless
 	raw     []phase
+	table   [][]string // every single measurement, where it is not of deliveries
+	plots   []namedPlot
+}
+
+// namedPlot is a chart and what its file is called by.
+type namedPlot struct {
+	name string
+	plot plot
 }
 
 func (r *result) row(name string, cells ...string) {

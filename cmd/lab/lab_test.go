@@ -143,3 +143,31 @@ func TestLoopbackOnly(t *testing.T) {
 		}
 	}
 }
+
+// TestPerform_ScaleSmoke grows a small history twice. Its costs are of no account; that they add up is.
+func TestPerform_ScaleSmoke(t *testing.T) {
+	t.Parallel()
+	o, names, err := readOptions([]string{"-smoke", "-out", t.TempDir(), "audit-scale"}, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	chosen, err := choose(names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	fresh := func(context.Context, string) (string, error) {
+		return postgrestest.NewURL(t), nil //nolint:contextcheck // its life is the test's
+	}
+	l := &lab{options: o, out: &out, log: slog.New(slog.DiscardHandler), command: "lab run -smoke audit-scale", fresh: fresh}
+	if err := l.perform(t.Context(), chosen[0]); err != nil && !errors.Is(err, errRefuted) {
+		t.Fatalf("%v\n%s", err, &out)
+	}
+	t.Logf("%s", &out)
+	for _, kept := range []string{".results.md", ".results.csv", ".results.keys.svg", ".results.reading.svg"} {
+		content, err := os.ReadFile(filepath.Join(o.out, chosen[0].file+kept))
+		if err != nil || len(content) == 0 {
+			t.Errorf("got %d bytes of results%s: %v", len(content), kept, err)
+		}
+	}
+}

@@ -3,7 +3,11 @@ package main
 import (
 	"errors"
 	"flag"
+	"fmt"
 	"io"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -19,13 +23,16 @@ type options struct {
 	small    int           // the limit that is too small, a minute
 	large    int           // the limit that is not
 	patience time.Duration // after which a refused notice of the burst comes again
+	sizes    []int         // payments in the books, one length of history after the other
 	out      string        // folder for the results
 	verbose  bool
+	smoke    bool
 }
 
 // What a run may not exceed: the lab shows shapes, it is not for loading a machine.
 const (
 	paymentsMax = 1000
+	sizeMax     = 10_000_000
 	overMax     = 5 * time.Minute
 	answerMax   = 10 * time.Second // what the sender of a notice waits for
 )
@@ -44,13 +51,20 @@ func readOptions(args []string, diagnostics io.Writer) (options, []string, error
 	flags.IntVar(&o.small, "small-limit", 100, "the limit that is too small, deliveries a minute")
 	flags.IntVar(&o.large, "large-limit", 300, "the limit that is not, deliveries a minute")
 	flags.DurationVar(&o.patience, "patience", 61*time.Second, "after which a refused notice of the burst comes again")
+	flags.Func("sizes", "payments in the books, rising, for audit-scale (default 1000000,3000000,10000000)", func(text string) (err error) {
+		o.sizes, err = readSizes(text)
+		return err
+	})
 	flags.StringVar(&o.out, "out", "", "folder in which the results are kept; empty keeps none")
 	flags.BoolVar(&o.verbose, "v", false, "print the service's warnings")
-	smoke := flags.Bool("smoke", false, "10 payments and short times: shows that the lab works, and no figures worth keeping")
+	flags.BoolVar(&o.smoke, "smoke", false, "10 payments and short times: shows that the lab works, and no figures worth keeping")
 	if err := flags.Parse(args); err != nil {
 		return options{}, nil, err
 	}
-	if *smoke {
+	if o.sizes == nil {
+		o.sizes = []int{1_000_000, 3_000_000, sizeMax}
+	}
+	if o.smoke {
 		o = o.shrunk()
 	}
 	return o, flags.Args(), o.validate()
@@ -60,8 +74,24 @@ func readOptions(args []string, diagnostics io.Writer) (options, []string, error
 func (o options) shrunk() options {
 	o.payments, o.over = 10, time.Second
 	o.budget, o.slow, o.healthy = 500*time.Millisecond, time.Second, 50*time.Millisecond
+	o.sizes = []int{20_000, 40_000}
 	o.burst, o.burstIn, o.small, o.large, o.patience = 20, time.Second, 10, 30, time.Minute
 	return o
+}
+
+// readSizes reads rising numbers of payments.
+func readSizes(text string) (sizes []int, err error) {
+	for part := range strings.SplitSeq(text, ",") {
+		n, err := strconv.Atoi(part)
+		if err != nil {
+			return nil, fmt.Errorf("%q is not a number of payments: %w", part, err)
+		}
+		sizes = append(sizes, n)
+	}
+	if least := 2 * 10 * dirtyKeys; sizes[0] < least || sizes[len(sizes)-1] > sizeMax || !slices.IsSorted(sizes) {
+		return nil, fmt.Errorf("numbers of payments rise from %d to %d at most", least, sizeMax)
+	}
+	return sizes, nil
 }
 
 func (o options) validate() error {

@@ -61,11 +61,24 @@ func (r report) keep(folder string) error {
 	if err := os.WriteFile(base+".md", []byte(r.markdown()), 0o644); err != nil { //nolint:gosec // a document for everybody
 		return fmt.Errorf("keep the results: %w", err)
 	}
+	for _, p := range r.plots {
+		if err := os.WriteFile(base+"."+p.name+".svg", []byte(p.plot.svg()), 0o644); err != nil { //nolint:gosec // a document for everybody
+			return fmt.Errorf("keep the chart: %w", err)
+		}
+	}
 	f, err := os.Create(base + ".csv") //nolint:gosec // the folder is the user's own choice
 	if err != nil {
 		return fmt.Errorf("keep the deliveries: %w", err)
 	}
 	return errors.Join(r.deliveries(f), f.Close())
+}
+
+// unit is what the .csv file has a row of.
+func (r report) unit() string {
+	if r.table != nil {
+		return "run"
+	}
+	return "delivery"
 }
 
 // loadAverage is how busy the machine was during the last minute: times mean little on a machine that is busy with
@@ -82,7 +95,7 @@ func loadAverage() string {
 // markdown is the document that is kept.
 func (r report) markdown() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Results of %s\n\nWritten by `%s`; each single delivery is in the .csv file beside.\n\n", r.name, r.command)
+	fmt.Fprintf(&b, "# Results of %s\n\nWritten by `%s`; each single %s is in the .csv file beside.\n\n", r.name, r.command, r.unit())
 	fmt.Fprintf(&b, "%s, %d cores, %s/%s, %s", r.at.UTC().Format("2006-01-02 15:04 MST"), runtime.NumCPU(),
 		runtime.GOOS, runtime.GOARCH, runtime.Version())
 	if r.load != "" {
@@ -96,6 +109,9 @@ func (r report) markdown() string {
 		line(cells)
 	}
 	b.WriteString("\n")
+	for _, p := range r.plots {
+		fmt.Fprintf(&b, "![%s](%s.results.%s.svg)\n\n", p.plot.title, r.file, p.name)
+	}
 	for _, c := range r.claims {
 		mark := "holds"
 		if !c.holds {
@@ -109,6 +125,9 @@ func (r report) markdown() string {
 // deliveries writes every delivery of the run, in the order of the answers.
 func (r report) deliveries(w io.Writer) error {
 	table := csv.NewWriter(w)
+	if r.table != nil {
+		return table.WriteAll(r.table)
+	}
 	if err := table.Write([]string{"phase", "order", "began_ms", "took_us", "status", "outcome", "reason", "query_ms"}); err != nil {
 		return fmt.Errorf("keep the deliveries: %w", err)
 	}

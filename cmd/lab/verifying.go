@@ -1,0 +1,97 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"daesa/internal/app"
+	"daesa/ledger/seal"
+)
+
+// verified is one verification of everything.
+type verified struct {
+	took     time.Duration
+	resident int64 // bytes at most; zero when it ran in this process
+}
+
+// verifiedTables are what a verification reads.
+func verifiedTables() []string {
+	return []string{
+		"journal_transactions", "journal_entries", "orders", "payments", "captures", "cancels", "credit_accounts", "credit_spends",
+	}
+}
+
+// seal makes heads of the journal as it stands, with a key of the run's own.
+func (b *scaleBench) seal(ctx context.Context) (err error) {
+	if b.keyFile == "" {
+		if b.keyFile, err = b.newKey(); err != nil {
+			return err
+		}
+	}
+	key, err := seal.ReadKey(b.keyFile)
+	if err != nil {
+		return err
+	}
+	sealer, err := seal.New(seal.Config{
+		DB: b.history.db, Metrics: seal.NewMetrics(prometheus.NewRegistry()), Log: slog.New(slog.DiscardHandler),
+		Now: func() time.Time { return time.Now().AddDate(0, 0, b.seals) }, // a day after the last
+		Key: key, Witness: seal.NewWitness(b.keyFile + ".heads"),
+	})
+	if err != nil {
+		return err
+	}
+	b.seals++
+	return sealer.Run(ctx)
+}
+
+func (b *scaleBench) newKey() (string, error) {
+	dir, err := os.MkdirTemp("", "daesa-lab-")
+	if err != nil {
+		return "", fmt.Errorf("make a folder for the key: %w", err)
+	}
+	b.dir = dir
+	path := filepath.Join(dir, "seal.pem")
+	_, err = seal.GenerateKey(path)
+	return path, err
+}
+
+// verify runs `daesa verify`, as a process of its own so that its memory can be told, unless the run is a smoke.
+func (b *scaleBench) verify(ctx context.Context) (v verified, err error) {
+	args := []string{"verify", "--database-url", b.address, "--seal-key-file", b.keyFile}
+	var out bytes.Buffer
+	began := time.Now()
+	if b.smoke {
+		if code := app.Main(args, &out, &out); code != app.ExitOK { //nolint:contextcheck // a program has its own
+			return v, fmt.Errorf("verify ended with %d: %s", code, &out)
+		}
+		return verified{took: time.Since(began)}, nil
+	}
+	if b.binary == "" {
+		b.binary = filepath.Join(b.dir, "daesa")
+		build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", b.binary, "daesa/cmd/daesa") //nolint:gosec // our own program
+		if text, err := build.CombinedOutput(); err != nil {
+			return v, fmt.Errorf("build daesa: %w: %s", err, text)
+		}
+		began = time.Now()
+	}
+	command := exec.CommandContext(ctx, b.binary, args...) //nolint:gosec // our own program
+	command.Stdout, command.Stderr = &out, &out
+	if err := command.Run(); err != nil {
+		return v, fmt.Errorf("daesa %s: %w: %s", strings.Join(args[:1], " "), err, &out)
+	}
+	v.took = time.Since(began)
+	if usage, ok := command.ProcessState.SysUsage().(*syscall.Rusage); ok {
+		v.resident = usage.Maxrss << 10
+	}
+	return v, nil
+}
