@@ -103,18 +103,15 @@ func (a *Auditor) alone(ctx context.Context, run func() (Statement, error)) (s S
 	return run()
 }
 
+// watcher begins to watch what a run of a day looks at. It begins anew when the snapshot was given up for the sake of
+// another transaction.
+type watcher func() (see func(seen) error, err error)
+
 // advance brings what is remembered up to date with one snapshot and says what it comes to. A run of a day or of
 // everything compares in full as well, and holds what is remembered against it.
-//
-// What a run of a day looks at is handed to whoever watches, from the beginning again when the snapshot was given up for
-// the sake of another transaction.
-func (a *Auditor) advance(ctx context.Context, scope Scope, now time.Time, watch func() (func(seen) error, error)) (Statement, error) {
+func (a *Auditor) advance(ctx context.Context, scope Scope, now time.Time, watch watcher) (Statement, error) {
 	var s Statement
 	err := postgres.InTxWith(ctx, a.cfg.DB, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
-		see, err := watching(watch)
-		if err != nil {
-			return err
-		}
 		w, err := a.window(ctx, tx, scope, now)
 		if err != nil {
 			return err
@@ -137,7 +134,7 @@ func (a *Auditor) advance(ctx context.Context, scope Scope, now time.Time, watch
 		}
 		switch scope.Name {
 		case ScopeDay:
-			t, err = r.day(ctx, w, scope.Day, see)
+			t, err = r.day(ctx, w, scope.Day, watch)
 		case ScopeRecent:
 			t, err = r.runningTally(ctx)
 		case ScopeAll:
@@ -153,14 +150,6 @@ func (a *Auditor) advance(ctx context.Context, scope Scope, now time.Time, watch
 		return r.settle(ctx, !enough)
 	})
 	return s, err
-}
-
-// watching begins to watch, if anybody does.
-func watching(watch func() (func(seen) error, error)) (func(seen) error, error) {
-	if watch == nil {
-		return nil, nil
-	}
-	return watch()
 }
 
 // compare reads everything in full, in one snapshot that cannot write. Each transaction that it looked at is handed to

@@ -237,13 +237,17 @@ func (r *round) correctTotals(ctx context.Context, stored, full totals, found *d
 
 // day compares one business day in full. What is remembered of its cancels, and the sums of the day, are held against
 // it by the bounds that the running sums go by; the statement's own end with the day.
-func (r *round) day(ctx context.Context, w window, d ledger.Day, see func(seen) error) (*tally, error) {
+func (r *round) day(ctx context.Context, w window, d ledger.Day, watch watcher) (*tally, error) {
 	if err := giveTime(ctx, r.tx); err != nil {
+		return nil, err
+	}
+	see, err := watch()
+	if err != nil {
 		return nil, err
 	}
 	var found drift
 	t, running := w.tally(), newTally(r.w.bounds)
-	err := r.inFull(ctx, w, func(facts []factRow) error {
+	err = r.inFull(ctx, w, func(facts []factRow) error {
 		changes := make([]change, 0, len(facts))
 		for _, f := range facts {
 			c := change{f.before(), f.now(r.w.bounds)}

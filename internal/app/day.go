@@ -89,15 +89,18 @@ func (c *dayCommand) do(ctx context.Context, command string, auditor *reconcile.
 func (c *dayCommand) list(ctx context.Context, auditor *reconcile.Auditor, stdout io.Writer) (int, error) {
 	to := reconcile.LastEnded(time.Now())
 	from := ledger.DayOf(to.Start().AddDate(0, 0, -34))
-	for text, into := range map[string]*ledger.Day{c.List.From: &from, c.List.To: &to} {
-		if text == "" {
+	for _, end := range []struct {
+		text string
+		day  *ledger.Day
+	}{{c.List.From, &from}, {c.List.To, &to}} {
+		if end.text == "" {
 			continue
 		}
-		day, err := ledger.ParseDay(text)
+		day, err := ledger.ParseDay(end.text)
 		if err != nil {
 			return ExitIncomplete, err
 		}
-		*into = day
+		*end.day = day
 	}
 	days, err := auditor.Days(ctx, from, to)
 	if err != nil {

@@ -1,0 +1,109 @@
+package app_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"daesa/ledger"
+	"daesa/reconcile"
+)
+
+// closedWorld is a world whose first day has ended and is closed, with one order canceled in part.
+func closedWorld(t *testing.T) (w *world, digest string) {
+	t.Helper()
+	w = newWorld(t)
+	key := w.sell("order-day", 50_000)
+	w.clock.Advance(time.Minute)
+	w.dashboard(key, 20_000)
+	w.wantDelivery(w.newest(key), 200)
+	w.clock.Set(ledger.Day("2026-04-16").Start().Add(20 * time.Minute))
+	w.readList()
+	s, err := w.app.Audit(t.Context(), reconcile.Scope{Name: reconcile.ScopeDay, Day: "2026-04-15"})
+	w.must(err)
+	if s.Verdict != reconcile.VerdictReconciled || s.Digest == "" {
+		t.Fatalf("got %s %v", s.Verdict, s.Reasons)
+	}
+	return w, s.Digest
+}
+
+// TestDays_OverHTTP: the days are listed and shown, and one is signed as it was seen, once; whatever else is asked for is
+// refused in words that a program can tell apart.
+func TestDays_OverHTTP(t *testing.T) {
+	t.Parallel()
+	w, digest := closedWorld(t)
+	shop := w.app.shop
+	get := func(path string, into any) {
+		t.Helper()
+		if got := shop.call(http.MethodGet, path, "", nil); got.code != http.StatusOK || json.Unmarshal(got.body, into) != nil {
+			t.Fatalf("%s: got %d %s", path, got.code, got.body)
+		}
+	}
+	var list struct{ Days []reconcile.DaySummary }
+	get("/v1/days", &list)
+	if len(list.Days) != 1 || list.Days[0].Day != "2026-04-15" || list.Days[0].Signed != reconcile.SignedNot ||
+		list.Days[0].Digest != digest || list.Days[0].Sums[0].Canceled.Amount != 20_000 {
+		t.Errorf("got %+v", list)
+	}
+	for _, refused := range []struct {
+		method, path string
+		body         any
+		want         string
+	}{
+		{http.MethodGet, "/v1/days?from=yesterday", nil, "400 day_malformed"},
+		{http.MethodGet, "/v1/days/2026-02-30", nil, "400 day_malformed"},
+		{http.MethodGet, "/v1/days/2026-04-14", nil, "404 day_never_closed"},
+		{http.MethodPost, "/v1/days/2026-02-30/sign", map[string]any{}, "400 day_malformed"},
+		{http.MethodPost, "/v1/days/2026-04-14/sign", map[string]any{}, "409 day_not_closed"},
+		{http.MethodPost, "/v1/days/2026-04-15/sign", map[string]any{"digest": "abc"}, "400 signature_malformed"},
+		{http.MethodPost, "/v1/days/2026-04-15/sign", map[string]any{"digest": strings.Repeat("0", 64)}, "409 day_differs"},
+		{http.MethodPost, "/v1/days/2026-04-15/sign", map[string]any{"signed_by": "os:kim"}, "400 body_malformed"},
+	} {
+		shop.call(refused.method, refused.path, "", refused.body).want(t, refused.path, refused.want)
+	}
+	signing := map[string]any{"digest": digest, "note": "4월 15일 확인"}
+	for i, want := range []int{http.StatusCreated, http.StatusOK} {
+		var signed reconcile.Signature
+		got := shop.call(http.MethodPost, "/v1/days/2026-04-15/sign", "", signing)
+		if got.code != want || json.Unmarshal(got.body, &signed) != nil || signed.SignedBy != "api:shop" || signed.Digest != digest {
+			t.Errorf("signing %d: got %d %s", i, got.code, got.body)
+		}
+	}
+	var detail reconcile.DayDetail
+	get("/v1/days/2026-04-15", &detail)
+	if detail.Signed != reconcile.SignedYes || len(detail.Signatures) != 1 || detail.Statement.Digest != digest || detail.Signatures[0].Note != "4월 15일 확인" {
+		t.Errorf("got %+v", detail)
+	}
+}
+
+// TestMain_Day: the command closes, shows, lists and signs a day in the name of the operating system's user; it exits as
+// daesa audit does.
+func TestMain_Day(t *testing.T) {
+	t.Parallel()
+	w, digest := closedWorld(t)
+	w.app.stop()
+	day := func(want int, says string, args ...string) {
+		t.Helper()
+		args = append([]string{"day", "-database-url", w.url, "-opening-at", w.cfg.OpeningAt.Format(time.RFC3339)}, args...)
+		if code, stdout, stderr := command(args...); code != want || !strings.Contains(stdout+stderr, says) {
+			t.Errorf("%v: got %d, want %d and %q:\n%s%s", args[5:], code, want, says, stdout, stderr)
+		}
+	}
+	day(0, "nothing changed", "close", "2026-04-15")
+	day(0, digest, "show", "2026-04-15")
+	day(0, "reconciled", "list", "-from", "2026-04-01", "-to", "2026-04-15")
+	day(2, "not closed", "list", "-from", "2026-04-01", "-to", "2026-04-16")
+	day(1, "look at it again", "sign", "2026-04-15", "-digest", strings.Repeat("0", 64))
+	day(1, "not closed", "sign", "2026-04-14")
+	day(0, "2026-04-15 signed by os:", "sign", "2026-04-15", "-digest", digest, "-note", "seen")
+	day(0, "already signed by os:", "sign", "2026-04-15")
+	day(0, `"seen"`, "show", "2026-04-15")
+	day(2, "never closed", "show", "2026-04-10")
+	day(2, "yesterday", "close", "yesterday")
+	w.exec(`UPDATE mirror SET amount = 19000 WHERE kind = 'cancel'`)
+	day(1, "0 new, 0 gone, 1 changed", "close", "2026-04-15")
+	day(1, "no longer says what was signed", "show", "2026-04-15")
+	day(1, "CHANGED SINCE", "list", "-from", "2026-04-15", "-to", "2026-04-15")
+}

@@ -1,0 +1,117 @@
+package reconcile_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"daesa/ledger"
+	"daesa/pgclient/tosssim"
+	"daesa/reconcile"
+)
+
+const innerZone = "DAESA_TEST_ZONE_INNER"
+
+// TestDays_WhateverTheMachineTakesForTheTime runs the days of two months in processes with other ideas of the time: no
+// zone set, UTC, New York, one that does not exist, and no zone data where they are looked for.
+func TestDays_WhateverTheMachineTakesForTheTime(t *testing.T) {
+	t.Parallel()
+	if os.Getenv(innerZone) != "" {
+		t.Skip("it is the outer one that starts others")
+	}
+	var base []string
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "TZ=") && !strings.HasPrefix(v, "ZONEINFO=") {
+			base = append(base, v)
+		}
+	}
+	for name, env := range map[string][]string{
+		"no zone":      nil,
+		"UTC":          {"TZ=UTC"},
+		"New York":     {"TZ=America/New_York"},
+		"nowhere":      {"TZ=Nowhere/Land"},
+		"no zone data": {"TZ=America/New_York", "ZONEINFO=/nowhere"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inner := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestDays_OfTwoMonths$", "-test.v")
+			inner.Env = append(append([]string{innerZone + "=1"}, base...), env...)
+			if out, err := inner.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: TestDays_OfTwoMonths") {
+				t.Errorf("got %v:\n%s", err, out)
+			}
+		})
+	}
+}
+
+// TestDays_OfTwoMonths: every cancel is on the Korean day on which it happened, the last thousandth of a second included,
+// at the ends of months and years; days add up to their months, and what was paid on one day and canceled on another is on
+// both.
+func TestDays_OfTwoMonths(t *testing.T) {
+	t.Parallel()
+	s := setup(t, func(c *reconcile.Config, _ *tosssim.Config) {
+		c.OpeningAt = time.Date(2026, 12, 30, 0, 0, 0, 0, ledger.Seoul())
+	})
+	seoul := ledger.Seoul()
+	want := make(map[ledger.Day]int64)
+	months := map[string]int64{"2026-12": 0, "2027-01": 0}
+	for n, at := range []time.Time{
+		time.Date(2026, 12, 31, 23, 59, 59, 999_000_000, seoul),
+		time.Date(2027, 1, 1, 0, 0, 0, 0, seoul),
+		time.Date(2027, 1, 1, 0, 42, 0, 0, seoul),
+		time.Date(2027, 1, 1, 8, 59, 59, 0, seoul), // the day before in UTC
+		time.Date(2027, 1, 1, 9, 0, 0, 0, seoul),
+		time.Date(2027, 1, 1, 13, 59, 59, 0, seoul), // the day before in New York
+	} {
+		s.clock.Set(time.Date(2026, 12, 30, 12, n, 0, 0, seoul))
+		won := int64(1000 << n)
+		key := s.paid(orderID(n), won)
+		s.clock.Set(at)
+		s.canceled(key, 0)
+		s.record(s.ask(ledger.ChannelWebhook, key))
+		day := ledger.Day("2027-01-01")
+		if n == 0 {
+			day = "2026-12-31"
+		}
+		want[day] += won
+		months[string(day)[:7]] += won
+	}
+	s.clock.Set(time.Date(2027, 1, 2, 0, 20, 0, 0, seoul))
+	s.poll()
+	sums := make(map[string]int64)
+	for day, won := range want {
+		st := s.closeDay(day)
+		if got := st.Line(reconcile.LineApplied, ledger.KRW); st.Verdict != reconcile.VerdictReconciled || got.Amount != won {
+			t.Errorf("%s: got %s and %d, want %d", day, st.Verdict, got.Amount, won)
+		}
+		sums[string(day)[:7]] += st.Sums[0].Gateway.Amount
+	}
+	paid := s.closeDay("2026-12-30")
+	if len(paid.Sums) != 0 || paid.Captures[0].Booked != (reconcile.Figure{Count: 6, Amount: 63_000}) || paid.Verdict != reconcile.VerdictReconciled {
+		t.Errorf("the day on which all was paid: got %s %+v %+v", paid.Verdict, paid.Sums, paid.Captures)
+	}
+	if fmt.Sprint(sums) != fmt.Sprint(months) {
+		t.Errorf("got %v, want %v", sums, months)
+	}
+}
+
+// TestClose_TwinsAreTwo: two cancels of equal amount in the same second on one order are two, and one key repeated in an
+// answer is one.
+func TestClose_TwinsAreTwo(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	key := s.paid("order-twin", 20_000)
+	s.canceled(key, 5000)
+	s.canceled(key, 5000)
+	s.record(s.ask(ledger.ChannelWebhook, key))
+	s.overnight(monday)
+	for range 3 {
+		st := s.closeDay(monday)
+		if st.Verdict != reconcile.VerdictReconciled || st.Sums[0].Canceled != (reconcile.Figure{Count: 2, Amount: 10_000}) || st.Orders[0].Canceled != 1 {
+			t.Errorf("got %s %+v %+v", st.Verdict, st.Sums, st.Orders)
+		}
+		s.reread()
+	}
+}
