@@ -38,7 +38,7 @@ func TestIncrement_WhatDependsOnIt(t *testing.T) {
 		{"a capture is listed by the row of a cancel", []string{captured}, listed, 0},
 		{"a capture is in the books no more", []string{captured, `UPDATE captures SET transaction_key = NULL`, listedCapture}, `DELETE FROM captures`, 0},
 		{"just found, to the second", []string{listed, claimed}, "", time.Minute},
-		{"the notice did not come", []string{listed, claimed, `UPDATE work SET notice_attempt = 2, notice_next_at = at + interval '20 minutes' FROM noon`}, "", 20 * time.Minute},
+		{"the notice did not come", []string{listed, claimed, `UPDATE work SET opened_at = at - interval '1 hour', notice_attempt = 2, notice_next_at = at + interval '20 minutes' FROM noon`}, "", 20 * time.Minute},
 		{"past its last chance", []string{listed, claimed}, "", 97 * time.Hour},
 		{"in doubt for too long", []string{listedCapture, doubted}, "", 25 * time.Hour},
 	}
