@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 type mismatchRow struct {
@@ -119,7 +120,12 @@ func queueChange(b *pgx.Batch, before, after Mismatch, c Change, now time.Time) 
 			"status": after.Status, "assignee": after.Assignee, "proposal": after.Proposal, "resolved_as": after.ResolvedAs,
 			"resolved_by": after.ResolvedBy, "resolved_at": nullable(after.ResolvedAt), "note": after.Note, "incident": after.Incident,
 			"now": now, "by": c.By, "remark": strings.TrimSpace(c.Note), "id": before.ID, "revision": before.Revision,
-		})
+		}).Exec(func(tag pgconn.CommandTag) error {
+		if tag.RowsAffected() == 0 {
+			return ErrMoved
+		}
+		return nil
+	})
 }
 
 // askedApart is how long after the last question about a cancel request a person may end it: by then no call of ours
