@@ -55,6 +55,7 @@ CREATE UNLOGGED TABLE day_rows_seen (
     booked          bigint
 );
 COMMENT ON TABLE day_rows_seen IS 'Where a closing run puts the rows of its day to compare them with day_rows; emptied by the next one, it proves nothing.';
+CREATE INDEX day_rows_seen_by_key ON day_rows_seen (movement, transaction_key, payment_key);
 
 CREATE TABLE day_signoffs (
     signoff_id   bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

@@ -65,8 +65,8 @@ func (b *scaleBench) newKey() (string, error) {
 	return path, err
 }
 
-// verify runs `daesa verify`, as a process of its own so that its memory can be told, unless the run is a smoke.
-func (b *scaleBench) verify(ctx context.Context) (v verified, err error) {
+// verifyOnce runs `daesa verify`, as a process of its own so that its memory can be told, unless the run is a smoke.
+func (b *scaleBench) verifyOnce(ctx context.Context) (v verified, err error) {
 	args := []string{"verify", "--database-url", b.address, "--seal-key-file", b.keyFile}
 	var out bytes.Buffer
 	began := time.Now()

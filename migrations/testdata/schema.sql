@@ -1785,6 +1785,10 @@ CREATE INDEX day_rows_by_first_run ON public.day_rows USING btree (day, first_ru
 
 CREATE INDEX day_rows_by_gone_run ON public.day_rows USING btree (day, gone_run) WHERE (gone_run IS NOT NULL);
 
+-- Name: day_rows_seen_by_key; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX day_rows_seen_by_key ON public.day_rows_seen USING btree (movement, transaction_key, payment_key);
+
 -- Name: day_rows_standing_now; Type: INDEX; Schema: public; Owner: -
 
 CREATE UNIQUE INDEX day_rows_standing_now ON public.day_rows USING btree (day, movement, transaction_key, payment_key) WHERE (gone_run IS NULL);
