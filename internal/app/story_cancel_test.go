@@ -40,6 +40,73 @@ func TestCancel_TwoParts(t *testing.T) {
 	w.requireAgreed()
 }
 
+// TestCancel_PartThenRest: a part and then the rest are two rows, one canceled order and the amount that was paid, by
+// whatever way we learn of them, in the books, in the closed day and in its report.
+func TestCancel_PartThenRest(t *testing.T) {
+	t.Parallel()
+	notice := func(w *world, key string) { w.wantDelivery(w.newest(key), 200) }
+	for name, cancel := range map[string]func(w *world, key string){
+		"a notice of each": func(w *world, key string) {
+			w.dashboard(key, 12_000)
+			notice(w, key)
+			w.dashboard(key, 0)
+			notice(w, key)
+		},
+		"a notice of the rest only": func(w *world, key string) {
+			w.dashboard(key, 12_000)
+			w.dashboard(key, 0)
+			notice(w, key)
+		},
+		"the list": func(w *world, key string) {
+			w.dashboard(key, 12_000)
+			w.dashboard(key, 0)
+			w.clock.Advance(time.Minute)
+			w.readList()
+			w.sweep()
+		},
+		"our own requests": func(w *world, key string) {
+			w.app.shop.cancel(key, "cancel-1", 12_000).want(w, "the part", "200 done")
+			w.app.shop.cancel(key, "cancel-2", 0).want(w, "the rest", "200 done")
+			notice(w, key)
+		},
+		"a part unheard of, the rest by us": func(w *world, key string) {
+			w.dashboard(key, 12_000)
+			w.app.shop.cancel(key, "cancel-1", 38_000) // refused: less is left than the books knew, and now they do
+			w.app.shop.cancel(key, "cancel-2", 0).want(w, "the rest", "200 done")
+			notice(w, key)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			key := w.sell("order-rest", 50_000)
+			w.clock.Advance(time.Minute)
+			cancel(w, key)
+			if got := w.app.shop.status("order-rest"); got != "200 canceled" {
+				t.Errorf("got %s", got)
+			}
+			if got := w.bookTotals(); got != (totals{1, 50_000, 2, 50_000}) {
+				t.Errorf("got %+v, want one capture and two cancels", got)
+			}
+			day := ledger.DayOf(w.clock.Now())
+			w.clock.Set(day.End().Add(20 * time.Minute))
+			w.readList()
+			s, err := w.app.Audit(t.Context(), reconcile.Scope{Name: reconcile.ScopeDay, Day: day})
+			w.must(err)
+			if s.Verdict != reconcile.VerdictReconciled || s.Sums[0].Canceled != (reconcile.Figure{Count: 2, Amount: 50_000}) || s.Orders[0].Canceled != 1 {
+				t.Errorf("the day: got %s %+v %+v", s.Verdict, s.Sums, s.Orders)
+			}
+			code, report, stderr := command("report", "-database-url", w.url, "-opening-at", w.cfg.OpeningAt.Format(time.RFC3339), "day", string(day))
+			if code != 0 || !strings.Contains(report, "\r\nKRW,2,50000,2,50000,0,0,0,0,0,0,0,0,1,50000,1,50000\r\n") || !strings.Contains(report, "\r\nKRW,1,1,0,0\r\n") ||
+				strings.Count(report, "order-rest,") != 3 {
+				t.Errorf("the report: got %d %s\n%s", code, stderr, report)
+			}
+			w.quiesce()
+			w.requireAgreed()
+		})
+	}
+}
+
 // TestCancel_NoticeNeverComes finds a cancel that nobody told us about: at once when eager, and otherwise not before
 // the sender has had all its time. The late notice then changes nothing.
 func TestCancel_NoticeNeverComes(t *testing.T) {
@@ -67,18 +134,44 @@ func TestCancel_NoticeNeverComesLazy(t *testing.T) {
 	w.clock.Advance(time.Hour)
 	canceledAt := w.clock.Now()
 	w.dashboard(key, 0)
+	asked := w.sim.Count(tosssim.Get)
 	for range 3 { // 3 days and some hours: the sender might still come
 		w.clock.Advance(29 * time.Hour)
 		w.readList()
 		w.sweep()
+		w.requirePending(canceledAt)
 		if got := w.app.shop.status("order-silent"); got != "200 paid" {
 			t.Fatalf("got %s after %s, want nothing before the last chance", got, w.clock.Now().Sub(canceledAt))
 		}
 	}
-	w.clock.Set(canceledAt.Add(3*24*time.Hour + 19*time.Hour + 17*time.Minute))
+	lastChance := canceledAt.Add(3*24*time.Hour + 19*time.Hour + 16*time.Minute)
+	w.clock.Set(lastChance.Add(-time.Second))
 	w.readList()
 	w.sweep()
+	if got := w.sim.Count(tosssim.Get); got != asked {
+		t.Errorf("the gateway was asked %d times before the last chance", got-asked)
+	}
+	w.clock.Set(lastChance)
+	w.readList()
+	w.sweep()
+	if got := w.payment(key).Cancels; len(got) != 1 || got[0].Channel != ledger.ChannelLastChance {
+		t.Errorf("got %+v, want the cancel, found at the last chance", got)
+	}
 	w.requireFoundBySelf(key, canceledAt)
+}
+
+// requirePending fails the test unless the audit shows one cancel that is owed, and since when.
+func (w *world) requirePending(canceledAt time.Time) {
+	w.Helper()
+	s, err := w.app.AuditAll(w.Context())
+	w.must(err)
+	if s.Verdict != reconcile.VerdictPending || s.Sums[0].Pending != (reconcile.Figure{Count: 1, Amount: 50_000}) || !s.Sums[0].Holds() {
+		w.Fatalf("got %s with %+v, want one cancel of 50,000 pending", s.Verdict, s.Sums)
+	}
+	pending := s.Line(reconcile.LineSweeping, "KRW")
+	if len(pending.Entries) != 1 || pending.Entries[0].Since.Before(canceledAt) || pending.Entries[0].Since.After(canceledAt.Add(29*time.Hour)) {
+		w.Errorf("got %+v, want one entry that says since when", pending)
+	}
 }
 
 func (w *world) requireFoundBySelf(key string, canceledAt time.Time) {
