@@ -73,3 +73,36 @@ func TestCloseDays_BeginsWithTheFirstWholeDay(t *testing.T) {
 		t.Errorf("half a day was read from %s on, and the whole is %s", half.Looked.From, half.Verdict)
 	}
 }
+
+// TestTend_UnclosedDay: how long a day waits for a closing run that sees it whole is shown, from its end or from our first
+// audit on, so that old books are no alarm on the day on which they are opened.
+func TestTend_UnclosedDay(t *testing.T) {
+	t.Parallel()
+	const unclosed = "daesa_reconcile_unclosed_day_seconds"
+	s := setup(t, func(c *reconcile.Config, _ *tosssim.Config) { c.OpeningAt = noon().Add(-10 * 24 * time.Hour) })
+	shows := func(what string, want time.Duration) {
+		t.Helper()
+		s.must(s.Sweeper.Tend(t.Context()))
+		if got := s.metric(unclosed, nil); got != int(want.Seconds()) {
+			t.Errorf("%s: got %d s, want %d", what, got, int(want.Seconds()))
+		}
+	}
+	shows("before the first audit", 0)
+	s.audit(reconcile.ScopeRecent)
+	shows("just installed, with ten days behind it", 0)
+	s.clock.Advance(2 * time.Hour)
+	shows("after two hours", 2*time.Hour)
+	s.close()
+	shows("after runs that saw no list", 2*time.Hour)
+	_, err := s.Mirror.Backfill(t.Context(), s.cfg.OpeningAt, s.clock.Now())
+	s.must(err)
+	s.clock.Advance(11 * time.Minute)
+	s.poll()
+	s.close()
+	shows("all closed", 0)
+	s.clock.Set(monday.End().Add(7 * time.Hour))
+	shows("seven hours after the end of a day", 7*time.Hour)
+	s.poll()
+	s.close()
+	shows("closed", 0)
+}

@@ -45,17 +45,28 @@ func (a *Auditor) CloseDays(ctx context.Context) ([]Statement, error) {
 	return done, failed
 }
 
-// openDays lists the days to audit now. Where the books were opened at a known instant they begin with its day, else
-// with the first day that the list was read for from its very start.
+// closable are the business days d that are closed by themselves: those of the last weeks that have ended. Where the books
+// were opened at a known instant they begin with its day, else with the first day that the list was read for from its very
+// start.
+const closable = `
+			(SELECT (COALESCE(@opens, min(lower(stretches)) + interval '1 day' - interval '1 microsecond', @now) AT TIME ZONE 'Asia/Seoul')::date AS day
+			FROM list_covered) AS began
+			CROSS JOIN LATERAL generate_series(GREATEST(@oldest::date, began.day)::timestamp, @last::date, interval '1 day') AS d`
+
+// closable adds what the days are named by to the arguments of a statement.
+func (c Config) closable(now time.Time, args pgx.StrictNamedArgs) pgx.StrictNamedArgs {
+	args["now"], args["opens"] = now, nullTime(c.OpeningAt)
+	args["oldest"] = string(ledger.DayOf(now.Add(-closingDays * day)))
+	args["last"] = string(LastEnded(now.Add(-c.ListLag)))
+	return args
+}
+
+// openDays lists the days to audit now.
 func (a *Auditor) openDays(ctx context.Context) ([]ledger.Day, error) {
 	now := a.cfg.now()
-	last := ledger.DayOf(ledger.DayOf(now.Add(-a.cfg.ListLag)).Start().Add(-time.Hour))
 	rows, err := a.cfg.DB.Query(ctx, `
-		WITH began AS (
-			SELECT (COALESCE(@opening, min(lower(stretches)) + interval '1 day' - interval '1 microsecond', @now) AT TIME ZONE 'Asia/Seoul')::date AS day
-			FROM list_covered)
 		SELECT to_char(d, 'YYYY-MM-DD')
-		FROM began, generate_series(GREATEST(@oldest::date, began.day)::timestamp, @last::date, interval '1 day') AS d
+		FROM `+closable+`
 		LEFT JOIN LATERAL (
 			SELECT r.verdict, r.started_at FROM audit_runs r
 			WHERE r.scope = 'day' AND r.day = d::date
@@ -72,10 +83,9 @@ func (a *Auditor) openDays(ctx context.Context) ([]ledger.Day, error) {
 				OR EXISTS (SELECT 1 FROM captures c WHERE (c.captured_at AT TIME ZONE 'Asia/Seoul')::date = d::date
 					AND c.recorded_at >= r.started_at - @commits_within::interval)))
 		ORDER BY d`,
-		pgx.StrictNamedArgs{
-			"oldest": string(ledger.DayOf(now.Add(-closingDays * day))), "opening": nullTime(a.cfg.OpeningAt), "now": now,
-			"last": string(last), "unread": now.Add(-closeAgainUnread), "again": now.Add(-closeAgain), "commits_within": commitsWithin,
-		})
+		a.cfg.closable(now, pgx.StrictNamedArgs{
+			"unread": now.Add(-closeAgainUnread), "again": now.Add(-closeAgain), "commits_within": commitsWithin,
+		}))
 	if err != nil {
 		return nil, fmt.Errorf("look for days to close: %w", err)
 	}

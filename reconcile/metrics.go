@@ -22,7 +22,7 @@ type Metrics struct {
 	sweptTotal, resentTotal                *prometheus.CounterVec
 	repaired, listRows                     prometheus.Counter
 	listRuns                               *prometheus.CounterVec
-	mirrorLag, neverRead                   prometheus.Gauge
+	mirrorLag, neverRead, unclosed         prometheus.Gauge
 	auditVerdict, auditLast                *prometheus.GaugeVec
 	differenceCount, differenceAmount      *prometheus.GaugeVec
 	breaks                                 *prometheus.GaugeVec
@@ -67,6 +67,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		listRows:               counter("list_rows_total", "Rows read from the gateway's list."),
 		mirrorLag:              gauge("mirror_lag_seconds", "How long ago the instant lies up to which the gateway's list was read completely."),
 		neverRead:              gauge("never_read_seconds", "How much of the time since the books were opened, but for the newest, the gateway's list was never read for."),
+		unclosed:               gauge("unclosed_day_seconds", "How long ago the oldest business day ended that no closing run has seen whole, counted from the first audit where that is later; zero when there is none."),
 		auditVerdict:           gauges("audit_verdict", "1 for the verdict of the last audit of a scope, 0 for the others.", "scope", "verdict"),
 		auditLast:              gauges("audit_last_run_timestamp_seconds", "When the last audit of a scope ran, whatever it said.", "scope"),
 		differenceCount:        gauges("identity_unexplained", "Cancels at the gateway that the last audit of a scope could not explain.", "scope"),
@@ -222,10 +223,19 @@ func (s *Sweeper) measure(ctx context.Context) error {
 		UNION ALL
 		SELECT 'never_read', '', COALESCE(sum(extract(epoch FROM upper(g) - lower(g))), 0)::bigint
 		FROM list_covered, unnest(tstzmultirange(tstzrange(LEAST(@opening, upper(stretches)), upper(stretches))) - stretches) AS g
-		WHERE @opened`,
-		pgx.StrictNamedArgs{
-			"now": now, "late": now.Add(-lateAfter), "opening": s.cfg.OpeningAt.Truncate(time.Second), "opened": !s.cfg.OpeningAt.IsZero(),
-		})
+		WHERE @opened
+		UNION ALL
+		SELECT 'unclosed', '', extract(epoch FROM @now::timestamptz - GREATEST(
+			(min(d) + interval '1 day') AT TIME ZONE 'Asia/Seoul', min(first.audit)))::bigint
+		FROM (SELECT min(started_at) AS audit FROM audit_runs WHERE scope = 'recent') AS first
+		CROSS JOIN `+closable+`
+		LEFT JOIN LATERAL (
+			SELECT true AS whole FROM audit_runs r WHERE r.day = d::date AND r.closed IS NOT NULL LIMIT 1) r ON true
+		WHERE r.whole IS NULL
+		HAVING min(first.audit) IS NOT NULL`,
+		s.cfg.closable(now, pgx.StrictNamedArgs{
+			"late": now.Add(-lateAfter), "opening": s.cfg.OpeningAt.Truncate(time.Second), "opened": !s.cfg.OpeningAt.IsZero(),
+		}))
 	if err != nil {
 		return fmt.Errorf("measure: %w", err)
 	}
@@ -270,6 +280,7 @@ func (m *Metrics) show(figures []gaugeRow) {
 	m.unknownAge.Set(value("unknown_age", ""))
 	m.mirrorLag.Set(value("lag", ""))
 	m.neverRead.Set(value("never_read", ""))
+	m.unclosed.Set(value("unclosed", ""))
 }
 
 // repairs counts payments in doubt that had lost their work.
