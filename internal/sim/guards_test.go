@@ -80,7 +80,7 @@ func guards() []guard {
 }
 
 // guardSeeds is how many seeds are played until one notices.
-const guardSeeds = 80
+const guardSeeds = 60
 
 // TestGuards takes out every guard alone and looks for a seed that notices. It builds the simulation over a changed
 // file, so that the product needs no switch for it.
@@ -160,7 +160,7 @@ func (g guard) takeOut(t *testing.T) (seed, words string) {
 		t.Errorf("%s: the mutant does not build: %s", g.name, out)
 		return "", ""
 	}
-	run := exec.CommandContext(t.Context(), binary, "-test.run", "^TestSeeds$", "-test.parallel", "2", "-test.timeout", "0",
+	run := exec.CommandContext(t.Context(), binary, "-test.run", "^TestSeeds$", "-test.parallel", "3", "-test.timeout", "0",
 		"-seeds", fmt.Sprintf("1-%d", guardSeeds), "-first")
 	out, _ := run.CombinedOutput() // it fails when a seed notices
 	said := regexp.MustCompile(`(?m)^\s+seeds_test\.go:\d+: (.*)$`).FindSubmatch(out)

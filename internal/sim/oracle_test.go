@@ -23,12 +23,12 @@ type claim struct {
 	times       int      // as often, on different payments; 0 = once
 	why         string
 
-	from time.Time // not before
-	due  time.Time // and surely from then on
+	due time.Time // surely from then on
 	// A full audit shows it on its line of breaks: not before breaks, and surely from broken on. Zero = never.
 	breaks, broken time.Time
 	settles        bool        // the books agree again in the end, and it is resolved by itself
 	accepted       bool        // a person accepts the difference: no audit shows it any more
+	covers         *claim      // who accepts this has accepted that break too
 	unless         func() bool // nobody can know of it
 }
 
@@ -46,7 +46,7 @@ type mismatch struct {
 	Detail      string      `db:"detail"`
 }
 
-func (c claim) covers(m mismatch) bool {
+func (c claim) about(m mismatch) bool {
 	return c.kind == m.Kind && slices.Contains(c.payments, m.Payment) && c.transaction == m.Transaction
 }
 
@@ -240,7 +240,7 @@ func (s *story) requireMismatches(final bool) {
 		FROM mismatches ORDER BY mismatch_id`)
 	claims := s.due()
 	for _, m := range found {
-		if !slices.ContainsFunc(claims, func(c *claim) bool { return c.covers(m) }) {
+		if !slices.ContainsFunc(claims, func(c *claim) bool { return c.about(m) }) {
 			s.Errorf("FALSE ALARM: %s of payment %s, transaction %q, %s: %s", m.Kind, m.Payment, m.Transaction, m.Status, m.Detail)
 		}
 	}
@@ -253,7 +253,7 @@ func (s *story) requireFound(c *claim, found []mismatch, final bool) {
 	s.Helper()
 	n := 0
 	for _, m := range found {
-		if !c.covers(m) {
+		if !c.about(m) {
 			continue
 		}
 		n++
@@ -303,6 +303,9 @@ func (s *story) accept() {
 			return err
 		}))
 		c.accepted, c.breaks, c.broken = true, time.Time{}, time.Time{}
+		if c.covers != nil {
+			c.covers.breaks, c.covers.broken = time.Time{}, time.Time{}
+		}
 		s.tell("a person accepts %s", c)
 		s.accepts++
 		return

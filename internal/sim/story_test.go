@@ -51,6 +51,8 @@ type sale struct {
 	order, key, customer string
 	won, credits, spent  int64
 	method               tosssim.Method
+	deposited            time.Time
+	fallen               bool // its deposit fell back: it may come again, and nobody cancels it before the books know
 	spoilt               bool // something about it was made to contradict itself: nobody touches it any more
 }
 

@@ -75,8 +75,9 @@ func faults() []faultKind {
 			return s.reads(func() int { return s.front.spoilt })
 		}},
 		{"list empty", func(s *story) func() bool {
+			s.gateway.Fail(tosssim.Fault{Op: tosssim.List, Kind: tosssim.Status}) // so that what was sold is not yet known from it
 			s.front.with(func() {
-				if s.rng.IntN(2) == 0 {
+				if s.rng.IntN(3) > 0 {
 					s.front.empty = 1
 				} else {
 					s.front.null = 1
