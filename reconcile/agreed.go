@@ -51,6 +51,11 @@ func agreements() []string {
 		`m.kind IN ('amount_differs', 'currency_differs') AND m.transaction_key IS NOT NULL AND EXISTS (SELECT 1 FROM cancels c
 			JOIN mirror g ON g.transaction_key = c.transaction_key
 			WHERE c.transaction_key = m.transaction_key AND c.amount = g.amount AND c.currency = g.currency OFFSET 0)`,
+		`m.kind = 'amount_differs' AND m.transaction_key IS NOT NULL AND EXISTS (SELECT 1 FROM mirror g
+			WHERE g.transaction_key = m.transaction_key AND g.kind = 'capture' AND (g.amount, g.currency) = (
+				SELECT c.amount, c.currency FROM captures c
+				WHERE c.payment_key = g.payment_key AND (c.transaction_key = g.transaction_key OR c.transaction_key IS NULL)
+				ORDER BY c.transaction_key NULLS LAST LIMIT 1) OFFSET 0)`,
 		// A later answer agreed with order, merchant and money, and the list says nothing else.
 		`m.kind IN ('order_differs', 'merchant_differs', 'amount_differs', 'currency_differs') AND m.transaction_key IS NULL AND ` + recordedSince + `
 			AND NOT EXISTS (SELECT 1 FROM mirror g JOIN captures c ON c.payment_key = g.payment_key

@@ -196,9 +196,13 @@ func (s *Sweeper) strange(ctx context.Context, tx pgx.Tx, seen ledger.Observatio
 	if seen.Evidence != ledger.EvidenceCaptured || s.cfg.foreign(seen.OrderID) {
 		return c, nil
 	}
+	capture := ""
+	if len(seen.Cancels) == 0 {
+		capture = seen.LastTransactionKey // as the list names it
+	}
 	b := &pgx.Batch{}
 	ledger.QueueMismatch(b, ledger.Finding{
-		Kind: ledger.KindPaymentWithoutOrder, PaymentKey: seen.PaymentKey, OrderID: seen.OrderID, AtRisk: seen.Total,
+		Kind: ledger.KindPaymentWithoutOrder, PaymentKey: seen.PaymentKey, OrderID: seen.OrderID, TransactionKey: capture, AtRisk: seen.Total,
 		Detail:  "the gateway holds money for an order that is not in our books" + adviceToImport,
 		Gateway: map[string]any{"word": seen.Word, "total": seen.Total.Decimal(), "currency": seen.Total.Currency},
 	}, s.cfg.now())

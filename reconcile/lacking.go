@@ -80,7 +80,8 @@ func (m *Mirror) owe(b *gathered, l lack, now time.Time) {
 		}, now)
 	case !l.Held && !l.Ordered:
 		b.found(ledger.Finding{
-			Kind: ledger.KindPaymentWithoutOrder, PaymentKey: l.row.PaymentKey, OrderID: l.row.OrderID, AtRisk: l.row.Amount,
+			Kind: ledger.KindPaymentWithoutOrder, PaymentKey: l.row.PaymentKey, OrderID: l.row.OrderID,
+			TransactionKey: l.TransactionKey, AtRisk: l.row.Amount,
 			Detail:  "the gateway lists money for an order that is not in our books" + adviceToImport,
 			Gateway: map[string]any{"transaction_key": l.TransactionKey, "word": l.row.Word, "at": l.row.At.UTC()},
 		})

@@ -175,13 +175,14 @@ func (m *memory) open() *listing {
 	return nil
 }
 
-// finding is the contradiction behind an entry of the breaks line. One about captures is known by the payment alone.
-func (l listing) finding(about subject) ledger.Finding {
+// finding is the contradiction behind an entry of the breaks line. One about a capture that only we have is known by the
+// payment alone.
+func (l listing) finding() ledger.Finding {
 	f := ledger.Finding{
 		Kind: l.Kind, PaymentKey: l.PaymentKey, OrderID: l.OrderID, TransactionKey: l.TransactionKey,
 		AtRisk: ledger.Money{Minor: l.Amount, Currency: l.Currency}, Detail: l.Note, Gateway: l.Gateway, Books: l.Books,
 	}
-	if about == aboutCaptures {
+	if l.Kind == ledger.KindOrderWithoutPayment {
 		f.TransactionKey = ""
 	}
 	return f

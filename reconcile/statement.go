@@ -219,7 +219,7 @@ func (t *tally) list(m memory) {
 		key := lineKey{l.Line, l.Currency}
 		t.entries[key] = append(t.entries[key], l.Entry)
 		if l.Line == LineBreaks {
-			t.findings = append(t.findings, l.finding(m.about))
+			t.findings = append(t.findings, l.finding())
 		}
 	}
 }

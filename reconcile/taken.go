@@ -35,7 +35,7 @@ const (
 			c.amount IS NULL AND EXISTS (SELECT 1 FROM orders o WHERE o.order_id = g.order_id OFFSET 0) AS ordered,
 			CASE WHEN c.amount IS NULL THEN (SELECT max(GREATEST(w.deadline, w.opened_at + interval '1 day')) FROM work w
 				WHERE w.payment_key = g.payment_key AND w.closed_at IS NULL AND w.kind = 'confirm_unknown') END AS asked_until,
-			(c.amount, c.currency) IS DISTINCT FROM (g.amount, g.currency) AND EXISTS (SELECT 1 FROM mismatches m WHERE m.payment_key = g.payment_key AND m.transaction_key IS NULL
+			(c.amount, c.currency) IS DISTINCT FROM (g.amount, g.currency) AND EXISTS (SELECT 1 FROM mismatches m WHERE m.payment_key = g.payment_key AND m.transaction_key = g.transaction_key
 				AND m.resolved_as = 'accepted' AND m.amount = g.amount AND m.currency = g.currency
 				AND m.kind = CASE WHEN c.amount IS NULL THEN 'payment_without_order' ELSE 'amount_differs' END OFFSET 0) AS accepted`
 	listedRest = `
@@ -181,13 +181,18 @@ func (r takenRow) judge(b bounds) judged {
 	return j
 }
 
-// breaks adds a contradiction. It is about the payment: the gateway does not always name the transaction.
+// breaks adds a contradiction. One about a listed capture is about that transaction: a payment may be taken more than
+// once, and what a person accepts of one says nothing of the next. Of a capture that only we have, the gateway may not
+// have named the transaction yet.
 func (r takenRow) breaks(j *judged, kind ledger.Kind, detail string) {
 	amount := ledger.Money{Minor: r.Amount, Currency: r.Currency}
 	j.parts = append(j.parts, part{LineBreaks, 1, amount})
 	j.finding = &ledger.Finding{
 		Kind: kind, PaymentKey: r.PaymentKey, OrderID: r.OrderID, AtRisk: amount, Detail: detail,
 		Gateway: map[string]any{"transaction_key": r.TransactionKey, "at": r.At.UTC()},
+	}
+	if r.Listed {
+		j.finding.TransactionKey = r.TransactionKey
 	}
 }
 

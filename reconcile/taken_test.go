@@ -1,0 +1,70 @@
+package reconcile_test
+
+import (
+	"testing"
+	"time"
+
+	"daesa/ledger"
+	"daesa/reconcile"
+)
+
+// TestTaken_EachCaptureIsAContradictionOfItsOwn: what a person accepts of one capture of a payment says nothing of the
+// next, and two that are not booked are two mismatches with all of the money.
+func TestTaken_EachCaptureIsAContradictionOfItsOwn(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	money := func() int {
+		return s.number(`SELECT COALESCE(sum(amount), 0) FROM mismatches WHERE kind = 'payment_without_order' AND status <> 'resolved'`)
+	}
+	s.row("K1", "pay-1", "order-1", "DONE", "10000")
+	s.clock.Advance(time.Minute)
+	s.poll()
+	s.agrees("the first")
+	if n := s.mismatches(ledger.KindPaymentWithoutOrder); n != 1 || money() != 10_000 {
+		t.Errorf("the list and the audit: got %d mismatches of %d, want one of 10000", n, money())
+	}
+	s.exec(`UPDATE mismatches SET status = 'resolved', resolved_at = $1, resolved_as = 'accepted', note = 'agreed'`, s.clock.Now())
+	if st := s.agrees("accepted"); st.Verdict != reconcile.VerdictReconciled {
+		t.Errorf("accepted: got %s %+v", st.Verdict, st.Lines)
+	}
+	for n, key := range []string{"K2", "K3"} {
+		s.row(key, "pay-1", "order-1", "DONE", "10000")
+		s.clock.Advance(time.Minute)
+		s.poll()
+		st := s.agrees(key)
+		if st.Verdict != reconcile.VerdictBreaks || s.mismatches(ledger.KindPaymentWithoutOrder) != n+1 || money() != 10_000*(n+1) {
+			t.Errorf("%s: got %s and %d mismatches of %d", key, st.Verdict, s.mismatches(ledger.KindPaymentWithoutOrder), money())
+		}
+	}
+	if st := s.audit(reconcile.ScopeAll); len(st.Drift) > 0 {
+		t.Errorf("got %q", st.Drift)
+	}
+}
+
+// TestTaken_AmountThatDiffersEndsByItself: a capture that the list has otherwise is one mismatch, and over once it has
+// the same.
+func TestTaken_AmountThatDiffersEndsByItself(t *testing.T) {
+	t.Parallel()
+	for _, keyless := range []bool{false, true} {
+		s := setup(t)
+		s.paid("order-1", 1000)
+		s.clock.Advance(time.Minute)
+		s.poll()
+		if keyless {
+			s.exec(`UPDATE captures SET transaction_key = NULL`)
+		}
+		s.exec(`UPDATE mirror SET amount = 900`)
+		if st := s.agrees("damaged"); st.Verdict != reconcile.VerdictBreaks || s.mismatches(ledger.KindAmountDiffers) != 1 {
+			t.Errorf("keyless %t: got %s", keyless, st.Verdict)
+		}
+		s.must(s.Sweeper.Tend(t.Context()))
+		if s.mismatches(ledger.KindAmountDiffers) != 1 {
+			t.Errorf("keyless %t: it ended with nothing proven", keyless)
+		}
+		s.exec(`UPDATE mirror SET amount = 1000`)
+		s.agrees("repaired")
+		if got := s.text(`SELECT status || ' ' || COALESCE(resolved_as, '-') FROM mismatches`); got != "resolved auto" {
+			t.Errorf("keyless %t: got %s", keyless, got)
+		}
+	}
+}
