@@ -21,6 +21,8 @@ import (
 	"github.com/pressly/goose/v3"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivermigrate"
+
+	"daesa/internal/postgres"
 )
 
 //go:embed *.sql
@@ -31,8 +33,6 @@ const (
 	RiverSchema = "river"
 	// versionTable records which of our files have been applied.
 	versionTable = "schema_migrations"
-	// applyLock is the advisory lock under which a database is changed: instances start at the same time.
-	applyLock = 0x64616573612d6d67
 )
 
 // Apply applies what is missing. Several instances may call it at once: they take turns, and all return nil.
@@ -113,7 +113,7 @@ func lock(ctx context.Context, pool *pgxpool.Pool) (unlock func() error, err err
 	if err != nil {
 		return nil, fmt.Errorf("migrations: connect: %w", err)
 	}
-	_, err = conn.Exec(ctx, `SET lock_timeout = 0; SELECT pg_advisory_lock(`+fmt.Sprint(int64(applyLock))+`)`)
+	_, err = conn.Exec(ctx, `SET lock_timeout = 0; SELECT pg_advisory_lock(`+fmt.Sprint(int64(postgres.LockMigrations))+`)`)
 	if err != nil {
 		conn.Release()
 		return nil, fmt.Errorf("migrations: wait for another instance to migrate: %w", err)

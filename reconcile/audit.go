@@ -38,9 +38,6 @@ const storedEntries = 200
 // Auditor compares the gateway's books with ours.
 type Auditor struct{ cfg Config }
 
-// auditLock is the advisory lock that lets one audit run at a time.
-const auditLock = 0x6461657361_02
-
 // wholeLimit is how long one statement of an audit may take that reads a whole day or everything.
 const wholeLimit = "10min"
 
@@ -87,7 +84,7 @@ func (a *Auditor) alone(ctx context.Context, run func() (Statement, error)) (s S
 		return Statement{}, fmt.Errorf("take the lock of the audit: %w", err)
 	}
 	defer conn.Release()
-	if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock($1)`, int64(auditLock)); err != nil {
+	if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock($1)`, postgres.LockAudit); err != nil {
 		if postgres.IsLockTimeout(err) {
 			return Statement{}, errAuditing
 		}
@@ -96,7 +93,7 @@ func (a *Auditor) alone(ctx context.Context, run func() (Statement, error)) (s S
 	defer func() {
 		free, stop := detached(ctx, 5*time.Second)
 		defer stop()
-		if _, unlockErr := conn.Exec(free, `SELECT pg_advisory_unlock($1)`, int64(auditLock)); unlockErr != nil {
+		if _, unlockErr := conn.Exec(free, `SELECT pg_advisory_unlock($1)`, postgres.LockAudit); unlockErr != nil {
 			err = errors.Join(err, fmt.Errorf("free the lock of the audit: %w", unlockErr), conn.Conn().Close(free))
 		}
 	}()

@@ -20,9 +20,6 @@ const (
 	rereadDays = 4
 	// windowMax is the longest window of one read.
 	windowMax = 24 * time.Hour
-	// listLock is the advisory lock that lets one process read the list at a time: the gateway refuses an abnormal
-	// number of calls, and two readers would judge each other's rows.
-	listLock = 0x6461657361_01
 )
 
 // Reason says why the list was read.

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"daesa/internal/postgres"
 )
 
 // reader is a mirror whose process holds the lock of the list.
@@ -22,8 +24,9 @@ const lockEvery = 250 * time.Millisecond
 
 var errLockLost = errors.New("the lock of the list is lost: another instance may be reading")
 
-// locked runs read while this process holds the lock, and the gateway has not asked to be left alone. The lock belongs
-// to a database session, so a crash frees it.
+// locked runs read while this process holds the lock, and the gateway has not asked to be left alone. One process reads
+// at a time: the gateway refuses an abnormal number of calls, and two readers would judge each other's rows. The lock
+// belongs to a database session, so a crash frees it.
 func (m *Mirror) locked(ctx context.Context, patience time.Duration, read func(reader) (Polled, error)) (p Polled, err error) {
 	conn, err := m.cfg.DB.Acquire(ctx)
 	if err != nil {
@@ -40,7 +43,7 @@ func (m *Mirror) locked(ctx context.Context, patience time.Duration, read func(r
 	defer func() {
 		free, stop := detached(ctx, 5*time.Second)
 		defer stop()
-		if _, unlockErr := conn.Exec(free, `SELECT pg_advisory_unlock($1)`, int64(listLock)); unlockErr != nil {
+		if _, unlockErr := conn.Exec(free, `SELECT pg_advisory_unlock($1)`, postgres.LockList); unlockErr != nil {
 			err = errors.Join(err, fmt.Errorf("free the lock of the list: %w", unlockErr), conn.Conn().Close(free))
 		}
 	}()
@@ -57,7 +60,7 @@ func take(ctx context.Context, conn *pgx.Conn, patience time.Duration) (held boo
 	again := time.NewTicker(lockEvery)
 	defer again.Stop()
 	for {
-		if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1)`, int64(listLock)).Scan(&held); err != nil || held || patience == 0 {
+		if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1)`, postgres.LockList).Scan(&held); err != nil || held || patience == 0 {
 			return held, err
 		}
 		select {

@@ -134,7 +134,7 @@ func (s *Sealer) cutDays(ctx context.Context) error {
 func (s *Sealer) exclusively(ctx context.Context, fn func(pgx.Tx) error) error {
 	return postgres.InTx(ctx, s.cfg.DB, func(tx pgx.Tx) error {
 		var free bool
-		if err := tx.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock($1)`, sealLock).Scan(&free); err != nil {
+		if err := tx.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock($1)`, postgres.LockSeal).Scan(&free); err != nil {
 			return fmt.Errorf("take turns to seal: %w", err)
 		}
 		if !free {
@@ -143,9 +143,6 @@ func (s *Sealer) exclusively(ctx context.Context, fn func(pgx.Tx) error) error {
 		return fn(tx)
 	})
 }
-
-// sealLock is the advisory lock under which one instance cuts and seals.
-const sealLock int64 = 0x64616573612d7365
 
 // unsealed is a section without a head.
 type unsealed struct {

@@ -19,9 +19,6 @@ import (
 	"daesa/pgclient"
 )
 
-// importLock lets one import write at a time.
-const importLock = 0x6461657361_02
-
 // ErrRunning reports that another import is being written.
 var ErrRunning = errors.New("another import is running")
 
@@ -148,7 +145,7 @@ func (i *Importer) alone(ctx context.Context, fn func() error) (err error) {
 	}
 	defer conn.Release()
 	var held bool
-	if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1)`, int64(importLock)).Scan(&held); err != nil {
+	if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1)`, postgres.LockImport).Scan(&held); err != nil {
 		return fmt.Errorf("take the lock of the import: %w", err)
 	}
 	if !held {
@@ -157,7 +154,7 @@ func (i *Importer) alone(ctx context.Context, fn func() error) (err error) {
 	defer func() {
 		free, stop := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer stop()
-		if _, unlockErr := conn.Exec(free, `SELECT pg_advisory_unlock($1)`, int64(importLock)); unlockErr != nil {
+		if _, unlockErr := conn.Exec(free, `SELECT pg_advisory_unlock($1)`, postgres.LockImport); unlockErr != nil {
 			err = errors.Join(err, conn.Conn().Close(free))
 		}
 	}()

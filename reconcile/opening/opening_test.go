@@ -22,6 +22,7 @@ import (
 	"daesa/ledger/ledgertest"
 	"daesa/pgclient"
 	"daesa/pgclient/tosssim"
+	"daesa/reconcile"
 	"daesa/reconcile/opening"
 )
 
@@ -369,4 +370,30 @@ func TestFromMirror(t *testing.T) {
 func (s *shop) tx(fn func(tx pgx.Tx) error) {
 	s.t.Helper()
 	s.must(postgres.InTx(s.t.Context(), s.db, fn))
+}
+
+// TestRun_BesideAudit: an import takes hours, and the audit of each minute goes on meanwhile.
+func TestRun_BesideAudit(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	key := s.sold("order-1", 10_000)
+	s.clock.Set(noon().Add(time.Hour))
+	r, err := reconcile.New(reconcile.Config{
+		DB: s.db, Ledger: s.books, Gateway: s.client, Metrics: reconcile.NewMetrics(prometheus.NewRegistry()),
+		Log: slog.New(slog.DiscardHandler), Now: s.clock.Now, OpeningAt: noon(),
+	})
+	s.must(err)
+	audits := 0
+	_, err = s.run("payment_key,order_id,amount\n"+key+",order-1,10000\n", func(c *opening.Config) {
+		c.Gateway = asking{Asker: c.Gateway, first: func() {
+			if _, err := r.Auditor.Run(t.Context(), reconcile.Scope{Name: reconcile.ScopeRecent}); err != nil {
+				t.Errorf("no audit beside the import: %v", err)
+			}
+			audits++
+		}}
+	})
+	s.must(err)
+	if audits != 1 {
+		t.Errorf("%d audits", audits)
+	}
 }

@@ -14,9 +14,6 @@ import (
 
 const templatePrefix = "daesa_template_"
 
-// templateLock is the advisory lock under which a template is made: test binaries run beside each other.
-const templateLock = 0x64616573612d7470
-
 // ensureTemplate returns the name of a database with all migrations applied. Its name carries a digest of them, so a
 // changed migration gets a template of its own.
 func (s *shared) ensureTemplate(ctx context.Context) (string, error) {
@@ -27,10 +24,10 @@ func (s *shared) ensureTemplate(ctx context.Context) (string, error) {
 	}
 	defer conn.Release()
 
-	if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock($1)`, int64(templateLock)); err != nil {
+	if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock($1)`, postgres.LockTemplate); err != nil {
 		return "", fmt.Errorf("wait for the template: %w", err)
 	}
-	defer conn.Exec(ctx, `SELECT pg_advisory_unlock($1)`, int64(templateLock)) //nolint:errcheck // ends with the session
+	defer conn.Exec(ctx, `SELECT pg_advisory_unlock($1)`, postgres.LockTemplate) //nolint:errcheck // ends with the session
 
 	var made bool
 	err = conn.QueryRow(ctx, `
