@@ -5,6 +5,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"daesa/internal/web"
+	"daesa/ledger"
 )
 
 // What the tests of the whole service need to see or to drive from within.
@@ -21,3 +22,6 @@ func PublicRoutes(a *App, registry *prometheus.Registry) (chi.Router, error) {
 	router, _, err := publicRoutes(again)
 	return router, err
 }
+
+// Operator is who runs a command.
+func Operator() (ledger.Actor, error) { return operator() }

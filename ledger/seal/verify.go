@@ -34,26 +34,46 @@ func Verify(ctx context.Context, db *pgxpool.Pool, o Options) (*Report, error) {
 		v.keys[KeyID(k)] = k
 	}
 	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	err := postgres.InTxWith(ctx, db, snapshot, func(first pgx.Tx) error {
-		if _, err := first.Exec(ctx, verifySettings); err != nil {
-			return fmt.Errorf("verify: %w", err)
-		}
-		var name string
-		if err := first.QueryRow(ctx, `SELECT pg_export_snapshot()`).Scan(&name); err != nil {
-			return fmt.Errorf("verify: share the snapshot: %w", err)
-		}
-		return postgres.InTxWith(ctx, db, snapshot, func(second pgx.Tx) error {
-			if _, err := second.Exec(ctx, `SET TRANSACTION SNAPSHOT '`+name+`'; `+verifySettings); err != nil {
-				return fmt.Errorf("verify: share the snapshot: %w", err)
-			}
-			return v.run(ctx, first, second)
-		})
-	})
+	err := postgres.InTxWith(ctx, db, snapshot, func(first pgx.Tx) error { return onlyOnce(v.look(ctx, db, snapshot, first)) })
+	if stopped, isOnce := errors.AsType[once](err); isOnce {
+		return nil, stopped.error
+	}
 	if err != nil {
 		return nil, err
 	}
 	v.report.settle()
 	return v.report, nil
+}
+
+// look shares the snapshot of the first transaction with a second one, and verifies on both.
+func (v *verifier) look(ctx context.Context, db *pgxpool.Pool, snapshot pgx.TxOptions, first pgx.Tx) error {
+	if _, err := first.Exec(ctx, verifySettings); err != nil {
+		return fmt.Errorf("verify: %w", err)
+	}
+	var name string
+	if err := first.QueryRow(ctx, `SELECT pg_export_snapshot()`).Scan(&name); err != nil {
+		return fmt.Errorf("verify: share the snapshot: %w", err)
+	}
+	return postgres.InTxWith(ctx, db, snapshot, func(second pgx.Tx) error {
+		if _, err := second.Exec(ctx, `SET TRANSACTION SNAPSHOT '`+name+`'; `+verifySettings); err != nil {
+			return onlyOnce(fmt.Errorf("verify: share the snapshot: %w", err))
+		}
+		return onlyOnce(v.run(ctx, first, second))
+	})
+}
+
+// once hides from the transaction why it failed, so that it is not run again: what was summed up so far would be summed
+// up twice, and sound books be called broken. A standby ends every long reading so when its recovery is in the way.
+type once struct{ error }
+
+func onlyOnce(err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, already := errors.AsType[once](err); already {
+		return err
+	}
+	return once{err}
 }
 
 // verifySettings let a session read for as long as it takes, and along the index instead of sorting: the journal lies on
