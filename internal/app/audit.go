@@ -36,9 +36,13 @@ func (c auditCommand) run(ctx context.Context, databaseURL string, log *slog.Log
 		if err := requireMigrated(ctx, db); err != nil {
 			return err
 		}
-		statement, err = reconcile.Examine(ctx, reconcile.Config{
+		settings := reconcile.Config{
 			DB: db, Now: time.Now, OurOrders: ourOrders, OpeningAt: cfg.OpeningAt, ListLag: cfg.ListLag,
-		}, scope)
+		}
+		if err := warnOfOtherSettings(ctx, settings, log); err != nil {
+			return err
+		}
+		statement, err = reconcile.Examine(ctx, settings, scope)
 		return err
 	})
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"daesa/reconcile"
 )
 
-// dayCommand looks at business days, closes and signs them. Order pattern, opening and list lag must be what the service
-// was told: they decide what counts.
+// dayCommand looks at business days, closes and signs them. Opening and list lag decide what counts: closing and signing
+// are refused where the service was told others. Whose an order is, the service has written into its copy of the list.
 type dayCommand struct {
 	booksSettings
 
@@ -55,12 +55,18 @@ func (c *dayCommand) run(ctx context.Context, command, databaseURL string, log *
 		if err := requireMigrated(ctx, db); err != nil {
 			return err
 		}
-		auditor, err := reconcile.NewAuditor(reconcile.Config{
+		settings := reconcile.Config{
 			DB: db, Metrics: reconcile.NewMetrics(prometheus.NewRegistry()), Now: time.Now, OurOrders: ourOrders,
 			OpeningAt: cfg.OpeningAt, ListLag: cfg.ListLag,
-		})
+		}
+		auditor, err := reconcile.NewAuditor(settings)
 		if err != nil {
 			return err
+		}
+		if command == "day close <day>" || command == "day sign <day>" {
+			if err := requireSameSettings(ctx, settings); err != nil {
+				return err
+			}
 		}
 		code, err = c.do(ctx, command, auditor, stdout)
 		return err
@@ -72,6 +78,31 @@ func (c *dayCommand) run(ctx context.Context, command, databaseURL string, log *
 		return ExitIncomplete, err
 	}
 	return code, nil
+}
+
+// requireSameSettings refuses what would say something else of the books than the service does.
+func requireSameSettings(ctx context.Context, settings reconcile.Config) error {
+	difference, err := reconcile.OtherSettings(ctx, settings)
+	if err != nil {
+		return err
+	}
+	if difference != "" {
+		return fmt.Errorf("%s: set DAESA_OPENING_AT and DAESA_LIST_LAG to what the service has", difference)
+	}
+	return nil
+}
+
+// warnOfOtherSettings tells a person at a terminal that what follows is not what the service says.
+func warnOfOtherSettings(ctx context.Context, settings reconcile.Config, log *slog.Logger) error {
+	difference, err := reconcile.OtherSettings(ctx, settings)
+	if err != nil {
+		return err
+	}
+	if difference != "" {
+		log.WarnContext(ctx, "the service says something else of these books: set DAESA_OPENING_AT and DAESA_LIST_LAG to what it has",
+			slog.String("difference", difference))
+	}
+	return nil
 }
 
 func (c *dayCommand) do(ctx context.Context, command string, auditor *reconcile.Auditor, stdout io.Writer) (int, error) {

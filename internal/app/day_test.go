@@ -107,3 +107,48 @@ func TestMain_Day(t *testing.T) {
 	day(1, "no longer says what was signed", "show", "2026-04-15")
 	day(1, "CHANGED SINCE", "list", "-from", "2026-04-15", "-to", "2026-04-15")
 }
+
+// TestMain_OtherSettings: a command that was told another opening or list lag than the service neither closes nor signs a
+// day, and what it only prints comes with a warning. A look at what is kept needs no settings.
+func TestMain_OtherSettings(t *testing.T) {
+	t.Parallel()
+	w, digest := closedWorld(t)
+	w.app.stop()
+	opening := w.cfg.OpeningAt.Format(time.RFC3339)
+	sameInstant := w.cfg.OpeningAt.UTC().Format(time.RFC3339)
+	const warning = "the service says something else of these books"
+	for _, test := range []struct {
+		name     string
+		settings []string
+		same     bool
+	}{
+		{"the service's own", []string{"-opening-at", opening}, true},
+		{"the same instant in another zone", []string{"-opening-at", sameInstant, "-list-lag", "600s"}, true},
+		{"no opening", nil, false},
+		{"another opening", []string{"-opening-at", "2026-04-15T09:00:01+09:00"}, false},
+		{"another lag", []string{"-opening-at", opening, "-list-lag", "5m"}, false},
+	} {
+		run := func(args ...string) (int, string, string) {
+			return command(append(append(args, "-database-url", w.url), test.settings...)...)
+		}
+		runs := w.number(`SELECT count(*) FROM audit_runs`)
+		basis := w.text(`SELECT basis FROM audit_state`)
+		for _, args := range [][]string{{"day", "close", "2026-04-15"}, {"day", "sign", "2026-04-15", "-digest", digest}} {
+			code, _, stderr := run(args...)
+			if (code == 0) != test.same || strings.Contains(stderr, "DAESA_OPENING_AT") == test.same {
+				t.Errorf("%s: %v: got %d %s", test.name, args, code, stderr)
+			}
+		}
+		if !test.same && (w.number(`SELECT count(*) FROM audit_runs`) != runs || w.text(`SELECT basis FROM audit_state`) != basis) {
+			t.Errorf("%s: something was written", test.name)
+		}
+		for _, args := range [][]string{{"audit", "-day", "2026-04-15"}, {"report", "day", "2026-04-15"}, {"report", "range", "2026-04-15", "2026-04-15"}} {
+			if _, stdout, stderr := run(args...); strings.Contains(stderr, warning) == test.same || stdout == "" {
+				t.Errorf("%s: %v: got %q and %d bytes", test.name, args, stderr, len(stdout))
+			}
+		}
+		if code, _, stderr := run("day", "show", "2026-04-15"); code != 0 || stderr != "" {
+			t.Errorf("%s: show: got %d %s", test.name, code, stderr)
+		}
+	}
+}

@@ -94,12 +94,18 @@ func (c reportCommand) run(ctx context.Context, command, databaseURL string, log
 		if err := requireMigrated(ctx, db); err != nil {
 			return err
 		}
-		auditor, err := reconcile.NewAuditor(reconcile.Config{
+		settings := reconcile.Config{
 			DB: db, Metrics: reconcile.NewMetrics(prometheus.NewRegistry()), Now: time.Now,
 			OurOrders: ourOrders, OpeningAt: cfg.OpeningAt, ListLag: cfg.ListLag,
-		})
+		}
+		auditor, err := reconcile.NewAuditor(settings)
 		if err != nil {
 			return err
+		}
+		if command == "report day <day>" || command == "report range <from> <to>" {
+			if err := warnOfOtherSettings(ctx, settings, log); err != nil {
+				return err
+			}
 		}
 		reporter, err := report.New(report.Config{DB: db, Auditor: auditor, Now: time.Now})
 		if err != nil {
