@@ -42,21 +42,6 @@ CREATE UNIQUE INDEX day_rows_standing_now ON day_rows (day, movement, transactio
 CREATE INDEX day_rows_by_first_run ON day_rows (day, first_run);
 CREATE INDEX day_rows_by_gone_run ON day_rows (day, gone_run) WHERE gone_run IS NOT NULL;
 
-CREATE UNLOGGED TABLE day_rows_seen (
-    movement        text NOT NULL,
-    transaction_key text NOT NULL,
-    payment_key     text NOT NULL,
-    order_id        text NOT NULL,
-    standing        text NOT NULL,
-    at              timestamptz NOT NULL,
-    listed_currency text,
-    listed          bigint,
-    booked_currency text,
-    booked          bigint
-);
-COMMENT ON TABLE day_rows_seen IS 'Where a closing run puts the rows of its day to compare them with day_rows; emptied by the next one, it proves nothing.';
-CREATE INDEX day_rows_seen_by_key ON day_rows_seen (movement, transaction_key, payment_key);
-
 CREATE TABLE day_signoffs (
     signoff_id   bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     day          date NOT NULL,

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"daesa/ledger"
 	"daesa/pgclient/tosssim"
 	"daesa/reconcile"
@@ -105,4 +107,49 @@ func TestTend_UnclosedDay(t *testing.T) {
 	s.poll()
 	s.close()
 	shows("closed", 0)
+}
+
+// TestClose_ACaptureThatBreaksTwice: money that both books have differently and that the list then shows no more breaks
+// in both ways. The day stands with it once, as missed, and is closed as often as anybody likes.
+func TestClose_ACaptureThatBreaksTwice(t *testing.T) {
+	t.Parallel()
+	for _, before := range []int{0, 1} {
+		s := setup(t)
+		s.paid("order-1", 1000)
+		s.overnight(monday)
+		s.exec(`UPDATE captures SET amount = 900`)
+		for range before {
+			s.closeDay(monday)
+		}
+		s.exec(`UPDATE mirror SET missing_since = $1`, s.clock.Now())
+		for range 2 {
+			s.clock.Advance(time.Minute)
+			if st := s.closeDay(monday); st.Verdict != reconcile.VerdictBreaks || st.Line(reconcile.LineBreaks, ledger.KRW).Count != 2 {
+				t.Errorf("got %s %v %+v", st.Verdict, st.Reasons, st.Lines)
+			}
+		}
+		if got := s.text(`SELECT string_agg(concat_ws(' ', standing, COALESCE(listed::text, 'not'), booked), ', ') FROM day_rows WHERE gone_run IS NULL`); got != "breaks not 900" {
+			t.Errorf("closed %d times before: the day stands as %s", before, got)
+		}
+	}
+}
+
+// TestClose_DuringADump: a dump holds what it reads for hours, and days are closed and signed meanwhile.
+func TestClose_DuringADump(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	s.paid("order-1", 1000)
+	s.overnight(monday)
+	s.closeDay(monday)
+	s.tx(func(tx pgx.Tx) error {
+		_, err := tx.Exec(t.Context(), `
+			DO $$ DECLARE r record; BEGIN
+				FOR r IN SELECT c.oid::regclass AS name FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p')
+				LOOP EXECUTE format('LOCK TABLE %s IN ACCESS SHARE MODE', r.name); END LOOP;
+			END $$`)
+		s.must(err)
+		s.closeDay(monday)
+		s.signed(kim, "")
+		return nil
+	})
 }

@@ -19,10 +19,29 @@ type staging struct {
 	rows []dayRow
 }
 
-// newStaging empties the table that they are taken to. Only one closing run is at it at a time.
+// newStaging makes the table that they are taken to, empty also where the run begins anew. It is this transaction's own:
+// a table that all runs share could be emptied only while nobody reads the schema, and a dump of the database does for
+// hours.
 func newStaging(ctx context.Context, tx pgx.Tx) (*staging, error) {
-	if _, err := tx.Exec(ctx, `TRUNCATE day_rows_seen`); err != nil {
-		return nil, fmt.Errorf("make room for the day's rows: %w", err)
+	for _, step := range []string{
+		`DROP TABLE IF EXISTS pg_temp.day_rows_seen`,
+		`CREATE TEMP TABLE day_rows_seen (
+			movement        text NOT NULL,
+			transaction_key text NOT NULL,
+			payment_key     text NOT NULL,
+			order_id        text NOT NULL,
+			standing        text NOT NULL,
+			at              timestamptz NOT NULL,
+			listed_currency text,
+			listed          bigint,
+			booked_currency text,
+			booked          bigint
+		) ON COMMIT DROP`,
+		`CREATE INDEX day_rows_seen_by_key ON day_rows_seen (movement, transaction_key, payment_key)`,
+	} {
+		if _, err := tx.Exec(ctx, step); err != nil {
+			return nil, fmt.Errorf("make room for the day's rows: %w", err)
+		}
 	}
 	return &staging{tx: tx, rows: make([]dayRow, 0, stagedAtOnce)}, nil
 }
@@ -66,12 +85,14 @@ func (s *staging) settle(ctx context.Context, day ledger.Day, run int64) error {
 	if _, err := s.tx.Exec(ctx, `ANALYZE day_rows_seen`); err != nil {
 		return fmt.Errorf("settle the rows of %s: %w", day, err)
 	}
-	// A capture that the list no longer shows is seen as it was listed and as it is missed: it stands as missed.
+	// A capture that the list no longer shows is seen as it was listed and as it is missed: it stands as missed, even
+	// where both break.
 	if _, err := s.tx.Exec(ctx, `
-		DELETE FROM day_rows_seen n
-		WHERE n.standing <> 'breaks' AND EXISTS (SELECT 1 FROM day_rows_seen b
-			WHERE b.movement = n.movement AND b.transaction_key = n.transaction_key AND b.payment_key = n.payment_key
-				AND b.standing = 'breaks')`); err != nil {
+		DELETE FROM day_rows_seen
+		WHERE ctid = ANY(ARRAY(SELECT r.place FROM (
+			SELECT ctid AS place, row_number() OVER (PARTITION BY movement, transaction_key, payment_key
+				ORDER BY standing = 'breaks' DESC, listed NULLS FIRST, listed_currency, booked, booked_currency, at, order_id, standing) AS worst
+			FROM day_rows_seen) AS r WHERE r.worst > 1))`); err != nil {
 		return fmt.Errorf("settle the rows of %s: %w", day, err)
 	}
 	const same = `(n.order_id, n.standing, n.at, n.listed_currency, n.listed, n.booked_currency, n.booked)

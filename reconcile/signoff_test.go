@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"daesa/ledger"
+	"daesa/pgclient/tosssim"
 	"daesa/reconcile"
 )
 
@@ -296,5 +297,42 @@ func TestSigned_ANewSignatureSettlesTheChange(t *testing.T) {
 	}
 	if n := s.signatures(); n != 2 {
 		t.Errorf("got %d signatures, want both kept", n)
+	}
+}
+
+// TestSigned_PendingMoney: money that the list shows and that is being asked about is pending, and its day is looked at
+// again each hour. It was signed as owed: booked as listed it is no change, and a mismatch once nobody asks any more.
+func TestSigned_PendingMoney(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		end  func(s *shop, key string)
+		want reconcile.Verdict
+		are  int
+	}{
+		{"booked", func(s *shop, key string) { s.record(s.ask(ledger.ChannelSweep, key)) }, reconcile.VerdictReconciled, 0},
+		{"given up", func(s *shop, _ string) { s.exec(`UPDATE work SET closed_at = now(), closed_as = 'expired'`) }, reconcile.VerdictBreaks, 1},
+		{"still asked about", func(*shop, string) {}, reconcile.VerdictPending, 0},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s := setup(t, patient)
+			key := s.order("order-1", 1_000_000, tosssim.Card)
+			s.send(s.intend("order-1", key, 1_000_000))
+			s.overnight(monday)
+			if days := s.close(); len(days) != 1 || days[0].Verdict != reconcile.VerdictPending || days[0].Captures[0].Pending.Amount != 1_000_000 {
+				t.Fatalf("got %+v", days)
+			}
+			s.signed(kim, "")
+			test.end(s, key)
+			s.clock.Advance(61 * time.Minute)
+			if days := s.close(); len(days) != 1 || days[0].Verdict != test.want {
+				t.Errorf("an hour later: got %+v, want %s", days, test.want)
+			}
+			if n := s.mismatches(ledger.KindSignedDayChanged); n != test.are {
+				t.Errorf("got %d mismatches about the signed day, want %d", n, test.are)
+			}
+		})
 	}
 }

@@ -366,6 +366,9 @@ func verdictOf(s Statement) Verdict {
 		}
 		pending = pending || sum.Pending.Count > 0
 	}
+	for _, taken := range s.Captures {
+		pending = pending || taken.Pending.Count > 0
+	}
 	switch {
 	case len(s.findings) > 0:
 		return VerdictBreaks

@@ -731,25 +731,6 @@ COMMENT ON COLUMN public.day_rows.first_run IS 'The closing run that saw the row
 
 COMMENT ON COLUMN public.day_rows.gone_run IS 'The closing run that no longer saw it like this; NULL as long as it stands.';
 
--- Name: day_rows_seen; Type: TABLE; Schema: public; Owner: -
-
-CREATE UNLOGGED TABLE public.day_rows_seen (
-    movement text NOT NULL,
-    transaction_key text NOT NULL,
-    payment_key text NOT NULL,
-    order_id text NOT NULL,
-    standing text NOT NULL,
-    at timestamp with time zone NOT NULL,
-    listed_currency text,
-    listed bigint,
-    booked_currency text,
-    booked bigint
-);
-
--- Name: TABLE day_rows_seen; Type: COMMENT; Schema: public; Owner: -
-
-COMMENT ON TABLE public.day_rows_seen IS 'Where a closing run puts the rows of its day to compare them with day_rows; emptied by the next one, it proves nothing.';
-
 -- Name: day_signoffs; Type: TABLE; Schema: public; Owner: -
 
 CREATE TABLE public.day_signoffs (
@@ -1784,10 +1765,6 @@ CREATE INDEX day_rows_by_first_run ON public.day_rows USING btree (day, first_ru
 -- Name: day_rows_by_gone_run; Type: INDEX; Schema: public; Owner: -
 
 CREATE INDEX day_rows_by_gone_run ON public.day_rows USING btree (day, gone_run) WHERE (gone_run IS NOT NULL);
-
--- Name: day_rows_seen_by_key; Type: INDEX; Schema: public; Owner: -
-
-CREATE INDEX day_rows_seen_by_key ON public.day_rows_seen USING btree (movement, transaction_key, payment_key);
 
 -- Name: day_rows_standing_now; Type: INDEX; Schema: public; Owner: -
 
