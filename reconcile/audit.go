@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -109,13 +110,18 @@ type watcher func() (see func(seen) error, err error)
 func (a *Auditor) advance(ctx context.Context, scope Scope, now time.Time, watch watcher) (Statement, error) {
 	var s Statement
 	err := postgres.InTxWith(ctx, a.cfg.DB, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
-		w, err := a.window(ctx, tx, scope, now)
+		last, err := a.lastState(ctx, tx)
 		if err != nil {
 			return err
 		}
-		r := round{Auditor: a, tx: tx, w: w}
+		by := last.steady(now)
+		w, err := a.window(ctx, tx, scope, by)
+		if err != nil {
+			return err
+		}
+		r := round{Auditor: a, tx: tx, w: w, last: last}
 		if scope.Name == ScopeDay {
-			if r.w, err = a.window(ctx, tx, Scope{Name: ScopeRecent}, now); err != nil {
+			if r.w, err = a.window(ctx, tx, Scope{Name: ScopeRecent}, by); err != nil {
 				return err
 			}
 		}
@@ -140,6 +146,7 @@ func (a *Auditor) advance(ctx context.Context, scope Scope, now time.Time, watch
 			return err
 		}
 		s = t.statement(w.reasons)
+		s.StartedAt = now
 		s.Drift, s.drifted = r.drift.found, r.drift.count
 		s.CapturesOpen = scope.Name == ScopeRecent
 		w.looked.Cancels, w.looked.Work, w.looked.Judged = s.Looked.Cancels, s.Looked.Work, r.judged
@@ -196,29 +203,60 @@ func (a *Auditor) compareIn(ctx context.Context, tx pgx.Tx, scope Scope, now tim
 	return s, nil
 }
 
-// keep stores the statement with what it found, in one transaction.
+// keep stores the statement, and then what it found. The statement has a transaction of its own: however much there is
+// to write of what was found, and whatever becomes of it, the statement is not lost with it.
 func (a *Auditor) keep(ctx context.Context, s Statement) error {
-	ctx, stop := detached(ctx, 30*time.Second)
-	defer stop()
 	stored := s.bounded(storedEntries)
-	return postgres.InTx(ctx, a.cfg.DB, func(tx pgx.Tx) error {
-		now := a.cfg.now()
-		b := &pgx.Batch{}
-		b.Queue(`
+	err := a.write(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
+		_, err := tx.Exec(ctx, `
 			INSERT INTO audit_runs (scope, day, started_at, ended_at, as_of, verdict, statement)
 			VALUES (@scope, NULLIF(@day, '')::date, @started_at, @now, @as_of, @verdict, @statement)`,
 			pgx.StrictNamedArgs{
 				"scope": string(s.Scope), "day": string(s.Day), "started_at": s.StartedAt, "now": now, "as_of": s.AsOf,
 				"verdict": string(s.Verdict), "statement": stored,
 			})
-		if err := tx.SendBatch(ctx, b).Close(); err != nil {
+		if err != nil {
 			return fmt.Errorf("keep the statement: %w", err)
 		}
-		if _, err := ledger.OpenMismatches(ctx, tx, s.run(), s.findings, now); err != nil {
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return a.open(ctx, s)
+}
+
+const (
+	// seenEvery is how often a mismatch that stands as it was is noted as seen again.
+	seenEvery = time.Hour
+	// findingsAtOnce bounds how many findings one transaction writes.
+	findingsAtOnce = 2_000
+)
+
+// open writes what is new of what was found, piece by piece, and closes what the facts have overtaken. A crash on the
+// way loses nothing: the next run finds the rest.
+func (a *Auditor) open(ctx context.Context, s Statement) error {
+	fresh, err := ledger.ToWrite(ctx, a.cfg.DB, s.findings, a.cfg.now().Add(-seenEvery))
+	if err != nil {
+		return err
+	}
+	for piece := range slices.Chunk(fresh, findingsAtOnce) {
+		err := a.write(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
+			_, err := ledger.OpenMismatches(ctx, tx, s.run(), piece, now)
+			return err
+		})
+		if err != nil {
 			return err
 		}
-		return resolveAgreed(ctx, tx, now)
-	})
+	}
+	return a.write(ctx, resolveAgreed)
+}
+
+// write is one transaction that the end of the caller's context does not cut off.
+func (a *Auditor) write(ctx context.Context, do func(context.Context, pgx.Tx, time.Time) error) error {
+	ctx, stop := detached(ctx, 30*time.Second)
+	defer stop()
+	return postgres.InTx(ctx, a.cfg.DB, func(tx pgx.Tx) error { return do(ctx, tx, a.cfg.now()) })
 }
 
 // run names the audit to those who look at what it found.

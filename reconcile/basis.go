@@ -58,21 +58,35 @@ func OtherSettings(ctx context.Context, cfg Config) (difference string, err erro
 	return fmt.Sprintf("the books are audited by %q, and this command was told %q", basis, here), nil
 }
 
-// continues reports whether the running sums were computed by the settings of now, from no later a clock and no longer
-// a list.
-func (r *round) continues(ctx context.Context) (bool, error) {
-	rows, err := r.tx.Query(ctx, `SELECT basis, judged_at, as_of FROM audit_state`)
+// lastState reads what the running sums were computed by; nil where nothing says so.
+func (a *Auditor) lastState(ctx context.Context, tx pgx.Tx) (*state, error) {
+	rows, err := tx.Query(ctx, `SELECT basis, judged_at, as_of FROM audit_state`)
 	if err != nil {
-		return false, fmt.Errorf("read what the sums were computed by: %w", err)
+		return nil, fmt.Errorf("read what the sums were computed by: %w", err)
 	}
 	s, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[state])
 	if errors.Is(err, pgx.ErrNoRows) {
-		return false, nil
+		return nil, nil //nolint:nilnil // nothing was computed yet
 	}
 	if err != nil {
-		return false, fmt.Errorf("read what the sums were computed by: %w", err)
+		return nil, fmt.Errorf("read what the sums were computed by: %w", err)
 	}
-	return s.Basis == r.w.basis() && !r.w.now.Before(s.JudgedAt.Add(-clockSlack)) && !r.w.asOf.Before(s.AsOf), nil
+	return &s, nil
+}
+
+// steady is the instant to judge by: no earlier than that of the last run, where only two machines' clocks differ. What
+// the clock made another thing then would otherwise be found otherwise now, and taken for an error of ours.
+func (s *state) steady(now time.Time) time.Time {
+	if s != nil && now.Before(s.JudgedAt) && !now.Before(s.JudgedAt.Add(-clockSlack)) {
+		return s.JudgedAt
+	}
+	return now
+}
+
+// continues reports whether the running sums were computed by the settings of now, from no later a clock and no longer
+// a list.
+func (r *round) continues() bool {
+	return r.last != nil && r.last.Basis == r.w.basis() && !r.w.now.Before(r.last.JudgedAt) && !r.w.asOf.Before(r.last.AsOf)
 }
 
 // settle keeps what the sums were computed by. Two runs in one snapshot both write this row, so that the database lets

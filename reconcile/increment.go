@@ -16,6 +16,8 @@ type round struct {
 	*Auditor
 	tx     pgx.Tx
 	w      window // of the running sums: everything since the opening
+	last   *state // what the running sums were computed by; nil where nothing says so
+	taken  int64  // the newest mark taken
 	judged int
 	drift  drift
 }
@@ -25,6 +27,7 @@ type change struct{ before, now memory }
 
 // dirtyRow is one mark of a change.
 type dirtyRow struct {
+	ID         int64  `db:"dirty_id"`
 	Subject    string `db:"subject"`
 	Key        string `db:"key"`
 	PaymentKey string `db:"payment_key"`
@@ -34,10 +37,7 @@ type dirtyRow struct {
 // the list makes another thing. It reports whether that was enough: where the settings are others, or a table was
 // emptied, everything has to be compared anew, and the marks are taken only.
 func (r *round) catchUp(ctx context.Context) (enough bool, err error) {
-	enough, err = r.continues(ctx)
-	if err != nil {
-		return false, err
-	}
+	enough = r.continues()
 	for {
 		marks, err := r.takeDirty(ctx)
 		if err != nil || len(marks) == 0 {
@@ -59,19 +59,23 @@ func (r *round) catchUp(ctx context.Context) (enough bool, err error) {
 }
 
 // takeDirty deletes the oldest marks that this snapshot shows, and exactly those. A change that commits later has its
-// mark then, whatever its number: nothing is skipped by counting up.
+// mark then, whatever its number: the count begins anew in each snapshot, and nothing is skipped by it. Within one it
+// spares going over all that was deleted before.
 func (r *round) takeDirty(ctx context.Context) ([]dirtyRow, error) {
 	rows, err := r.tx.Query(ctx, `
 		DELETE FROM audit_dirty
-		WHERE dirty_id = ANY(ARRAY(SELECT d.dirty_id FROM audit_dirty d ORDER BY d.dirty_id LIMIT @most))
-		RETURNING subject, key, payment_key`,
-		pgx.StrictNamedArgs{"most": keysAtOnce})
+		WHERE dirty_id = ANY(ARRAY(SELECT d.dirty_id FROM audit_dirty d WHERE d.dirty_id > @taken ORDER BY d.dirty_id LIMIT @most))
+		RETURNING dirty_id, subject, key, payment_key`,
+		pgx.StrictNamedArgs{"taken": r.taken, "most": keysAtOnce})
 	if err != nil {
 		return nil, fmt.Errorf("take what changed: %w", err)
 	}
 	marks, err := pgx.CollectRows(rows, pgx.RowToStructByName[dirtyRow])
 	if err != nil {
 		return nil, fmt.Errorf("take what changed: %w", err)
+	}
+	for _, d := range marks {
+		r.taken = max(r.taken, d.ID)
 	}
 	return marks, nil
 }

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"slices"
 	"time"
@@ -151,6 +152,18 @@ func (m *memory) same(o *memory) bool {
 	}
 	return m.paymentKey == o.paymentKey && m.orderID == o.orderID && slices.Equal(m.parts, o.parts) &&
 		m.recheckAt.Equal(o.recheckAt) && m.recheckAsOf.Equal(o.recheckAsOf) && sameListings(m.entries, o.entries)
+}
+
+// sort puts what several captures of a payment come to in an order that is the same however they were read.
+func (m *memory) sort() {
+	slices.SortFunc(m.parts, func(a, b share) int {
+		return cmp.Or(cmp.Compare(a.Day, b.Day), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Currency, b.Currency),
+			cmp.Compare(a.Amount, b.Amount))
+	})
+	slices.SortFunc(m.entries, func(a, b listing) int {
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.TransactionKey, b.TransactionKey), cmp.Compare(a.Kind, b.Kind),
+			cmp.Compare(a.Amount, b.Amount))
+	})
 }
 
 func sameListings(a, b []listing) bool {

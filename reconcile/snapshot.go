@@ -88,7 +88,8 @@ const lookedAtLately = `
 		held AS (SELECT rows, 0 AS foreign_rows FROM touched)`
 
 // coverage reads which part of the window complete reads of the list cover without a gap. Running and failed reads
-// cover nothing.
+// cover nothing. Where no opening says from when on everything counts, the stretch that was read last without a gap does:
+// one of the past, read by itself, is no beginning.
 func (a *Auditor) coverage(ctx context.Context, tx pgx.Tx, scope Scope, w *window) error {
 	looked, to := lookedAtWindow, w.until()
 	if scope.Name == ScopeRecent {
@@ -96,7 +97,9 @@ func (a *Auditor) coverage(ctx context.Context, tx pgx.Tx, scope Scope, w *windo
 	}
 	rows, err := tx.Query(ctx, `
 		WITH base AS (
-			SELECT CASE WHEN @opened THEN @from::timestamptz ELSE GREATEST(@from::timestamptz, lower(stretches)) END AS at, stretches
+			SELECT CASE WHEN @opened THEN @from::timestamptz
+					WHEN @endless THEN GREATEST(@from::timestamptz, (SELECT max(lower(s)) FROM unnest(stretches) AS s))
+					ELSE GREATEST(@from::timestamptz, lower(stretches)) END AS at, stretches
 			FROM list_covered),
 		latest AS (
 			SELECT result, error FROM list_runs
@@ -107,7 +110,7 @@ func (a *Auditor) coverage(ctx context.Context, tx pgx.Tx, scope Scope, w *windo
 			touched.runs, touched.failed, held.rows, held.foreign_rows,
 			COALESCE((SELECT error FROM latest WHERE result = 'failed'), '') AS last_fail
 		FROM touched, held`,
-		pgx.StrictNamedArgs{"opened": !a.cfg.OpeningAt.IsZero(), "from": w.from, "to": to})
+		pgx.StrictNamedArgs{"opened": !a.cfg.OpeningAt.IsZero(), "endless": w.endless, "from": w.from, "to": to})
 	if err != nil {
 		return fmt.Errorf("read how far the list was read: %w", err)
 	}
@@ -128,6 +131,9 @@ func (a *Auditor) bind(w *window, c coverage, scope Scope) {
 	readTo := w.since
 	if c.AsOf != nil {
 		readTo = *c.AsOf
+	}
+	if readTo.After(w.now) {
+		readTo = w.now // read by a clock that was ahead: what happens until then was not seen
 	}
 	w.asOf = readTo
 	if readTo.After(w.to) {

@@ -199,7 +199,7 @@ func (t *tally) take(m memory) {
 		t.totals.add(s)
 	}
 	t.list(m)
-	if m.about != aboutCancel {
+	if m.about != aboutCancel || m.orderID == "" {
 		return
 	}
 	var first orderState

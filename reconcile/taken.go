@@ -110,6 +110,7 @@ func (a *Auditor) captures(ctx context.Context, tx pgx.Tx, w window, t *tally, s
 		return nil, fmt.Errorf("look for captures that are not listed: %w", err)
 	}
 	for _, m := range open {
+		m.sort()
 		t.take(m)
 	}
 	return open, nil
@@ -129,6 +130,9 @@ func (a *Auditor) capturesOf(ctx context.Context, tx pgx.Tx, w window, payments 
 	args = pgx.StrictNamedArgs{"payments": payments, "since": w.since, "to": w.until(), "vanished": detailVanished}
 	if err := forEachTaken(ctx, tx, unlistedOfPayments, args, each); err != nil {
 		return nil, fmt.Errorf("look for captures that are not listed: %w", err)
+	}
+	for _, m := range open {
+		m.sort()
 	}
 	return open, nil
 }
@@ -202,6 +206,7 @@ func (r takenRow) remember(open map[string]memory, j judged, b bounds) {
 	if !known {
 		m = memory{about: aboutCaptures, key: r.PaymentKey, paymentKey: r.PaymentKey, orderID: r.OrderID}
 	}
+	m.orderID = min(m.orderID, r.OrderID) // the same, however they were read
 	for _, p := range j.parts {
 		switch {
 		case p.line.pending():

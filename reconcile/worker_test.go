@@ -97,6 +97,28 @@ func TestWorkers_ReadElsewhereIsNoSuccess(t *testing.T) {
 	}
 }
 
+// TestWorkers_AuditElsewhereSaysNothing: a tick that finds another audit running is no success, and no verdict either:
+// what the last one said stands.
+func TestWorkers_AuditElsewhereSaysNothing(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	s.poll()
+	s.audit(reconcile.ScopeRecent)
+	conn, err := s.db.Acquire(t.Context())
+	s.must(err)
+	defer conn.Release()
+	s.must(conn.QueryRow(t.Context(), `SELECT true FROM pg_advisory_lock($1)`, int64(0x6461657361_02)).Scan(new(bool)))
+	s.clock.Advance(time.Minute)
+	if _, err := s.Auditor.Run(t.Context(), reconcile.Scope{Name: reconcile.ScopeRecent}); err == nil {
+		t.Error("it is a success")
+	}
+	verdict := map[string]string{"scope": "recent", "verdict": "reconciled"}
+	ran := s.metric("daesa_reconcile_audit_last_run_timestamp_seconds", map[string]string{"scope": "recent"})
+	if s.metric("daesa_reconcile_audit_verdict", verdict) != 1 || int64(ran) != noon().Unix() || s.number(`SELECT count(*) FROM audit_runs`) != 1 {
+		t.Errorf("it says something: ran at %d, %d runs", ran, s.number(`SELECT count(*) FROM audit_runs`))
+	}
+}
+
 // TestWorkers_TicksDoNotPileUp: a tick whose predecessor still waits is dropped; one whose predecessor is finished is
 // not, and a failed tick is not tried again: the next one is the retry.
 func TestWorkers_TicksDoNotPileUp(t *testing.T) {

@@ -150,7 +150,8 @@ func readHere(p Polled, err error) error {
 }
 
 // audit is the audit of each minute. What it finds is not the job's failure, but an audit that could not tell is no
-// success either: the time of the last good one must not advance.
+// success either: the time of the last good one must not advance. Nor is one that another audit stood in the way of, and
+// nobody is woken for it: alarms go by the newest success and the newest verdict of any instance, and this one says none.
 func (r *Reconciler) audit(ctx context.Context) error {
 	return told(r.Auditor.Run(ctx, Scope{Name: ScopeRecent}))
 }
