@@ -80,6 +80,7 @@ type serveCommand struct {
 	CustomerURL    string        `name:"customer-url" env:"DAESA_CUSTOMER_URL" help:"Where customer notices are delivered."`
 	EventSecret    string        `name:"event-secret" env:"DAESA_EVENT_SECRET" help:"whsec_…, signs what is delivered (Standard Webhooks)."`
 	SealKeyFile    string        `name:"seal-key-file" env:"DAESA_SEAL_KEY_FILE" help:"Private key that signs the journal's daily heads; daesa seal-key makes one."`
+	SealOldKeys    []string      `name:"seal-old-keys" env:"DAESA_SEAL_OLD_KEYS" help:"Files of other public keys that may have signed heads which the heads file does not know yet, while keys are changed."`
 	HeadsFile      string        `name:"heads-file" env:"DAESA_HEADS_FILE" help:"Where each head is also written, outside the database; the key's file with .heads when empty."`
 	Replicas       int           `env:"DAESA_REPLICAS" default:"1" help:"Instances that share the caps."`
 	Lazy           bool          `env:"DAESA_LAZY" help:"Ask about a claimed cancel only at its last chance."`
@@ -198,7 +199,7 @@ func (s serveCommand) run(ctx context.Context, databaseURL string, log *slog.Log
 		DatabaseURL: databaseURL, TossURL: s.TossURL, TossSecretKey: s.TossSecretKey, TossSecurityKey: s.TossSecurityKey,
 		MerchantID: s.MerchantID, Listen: s.Listen, PrivateListen: s.PrivateListen, APIKeys: s.APIKeys, TokenKey: s.TokenKey,
 		CORSOrigins: s.CORSOrigins, TrustedProxies: s.TrustedProxies, MerchantURL: s.MerchantURL, CustomerURL: s.CustomerURL,
-		EventSecret: s.EventSecret, SealKeyFile: s.SealKeyFile, HeadsFile: s.HeadsFile, Replicas: s.Replicas, Lazy: s.Lazy, RateLimit: s.RateLimit, ConfirmRateLimit: s.ConfirmLimit, DatabaseMax: s.DatabaseMax,
+		EventSecret: s.EventSecret, SealKeyFile: s.SealKeyFile, SealOldKeys: s.SealOldKeys, HeadsFile: s.HeadsFile, Replicas: s.Replicas, Lazy: s.Lazy, RateLimit: s.RateLimit, ConfirmRateLimit: s.ConfirmLimit, DatabaseMax: s.DatabaseMax,
 		ListEvery: s.ListEvery, SecondPersonAbove: &s.SecondPerson, StopTimeout: s.StopTimeout, Log: log,
 	}
 	s.apply(&cfg)

@@ -2,6 +2,7 @@ package app
 
 import (
 	"cmp"
+	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -41,6 +42,7 @@ type Config struct {
 	CustomerURL    string    // where customer notices are delivered
 	EventSecret    string    // whsec_…: signs what is delivered
 	SealKeyFile    string    // signs the journal's heads; without it none are made
+	SealOldKeys    []string  // files of public keys that may have signed heads which the heads file does not know yet
 	HeadsFile      string    // where each head is also written; beside the key when empty
 
 	Replicas           int
@@ -57,10 +59,11 @@ type Config struct {
 
 	Retention RetentionDays // how long is kept what may go
 
-	Paths    pgclient.Paths
-	Breakers pgclient.Breakers
-	Now      func() time.Time
-	Log      *slog.Logger
+	Paths       pgclient.Paths
+	Breakers    pgclient.Breakers
+	Now         func() time.Time
+	DatabaseNow func(context.Context) (time.Time, error) // the database's clock; asked for, unless Now is set and stands for it too
+	Log         *slog.Logger
 	// Dial opens connections to the database; tests cut them here. nil means a plain dialer.
 	Dial pgconn.DialFunc
 }
@@ -101,6 +104,9 @@ func (c Config) withDefaults() Config {
 	if c.SecondPersonAbove == nil {
 		c.SecondPersonAbove = new(int64)
 		*c.SecondPersonAbove = ledger.DefaultSecondPersonAbove
+	}
+	if now := c.Now; now != nil && c.DatabaseNow == nil {
+		c.DatabaseNow = func(context.Context) (time.Time, error) { return now(), nil }
 	}
 	if c.Now == nil {
 		c.Now = time.Now

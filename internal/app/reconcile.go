@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"time"
 
 	"daesa/ledger"
@@ -182,14 +181,7 @@ type screen struct {
 	last     string
 }
 
-func newScreen(w io.Writer) *screen {
-	s := &screen{w: w}
-	if file, ok := w.(*os.File); ok {
-		info, err := file.Stat()
-		s.terminal = err == nil && info.Mode()&os.ModeCharDevice != 0
-	}
-	return s
-}
+func newScreen(w io.Writer) *screen { return &screen{w: w, terminal: isTerminal(w)} }
 
 // show shows how it stands; worth says that it is also worth a line where lines stay.
 func (s *screen) show(text string, worth bool) {

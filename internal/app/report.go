@@ -78,8 +78,8 @@ func (c reportCommand) make(ctx context.Context, command string, r *report.Repor
 	return fmt.Errorf("no such report: %s", command)
 }
 
-// run writes one report. It only reads the database. What it says of the books is in the report: that it was written is
-// all the exit code says.
+// run writes one report. It only reads the database. What it says of the books is in the report: the exit code
+// says that it was written, that nobody knows the order (1), or that it could not be written (2).
 func (c reportCommand) run(ctx context.Context, command, databaseURL string, log *slog.Logger, stdout io.Writer) (int, error) {
 	cfg := Config{DatabaseURL: databaseURL, Log: log}
 	c.apply(&cfg)
@@ -114,10 +114,10 @@ func (c reportCommand) run(ctx context.Context, command, databaseURL string, log
 		return c.make(ctx, command, reporter, func(r report.Report) error { return c.write(r, stdout) })
 	})
 	switch {
-	case errors.Is(err, ledger.ErrDay), errors.Is(err, report.ErrRange):
-		return ExitIncomplete, err
-	case err != nil:
+	case errors.Is(err, ledger.ErrNotFound):
 		return ExitBreaks, err
+	case err != nil:
+		return ExitIncomplete, err
 	}
 	return ExitOK, nil
 }

@@ -63,7 +63,7 @@ func TestReport_Refusals(t *testing.T) {
 		{"a day that is none", []string{"day", "2026-02-30"}, 2, "2026-02-30"},
 		{"a range that ends before it begins", []string{"range", "2026-11-30", "2026-11-29"}, 2, "range"},
 		{"an unknown format", []string{"-format", "pdf", "trial-balance"}, 2, "pdf"},
-		{"nowhere to write", []string{"-out", filepath.Join(dir, "none", "report.csv"), "trial-balance"}, 1, "none"},
+		{"nowhere to write", []string{"-out", filepath.Join(dir, "none", "report.csv"), "trial-balance"}, 2, "none"},
 		{"nothing written for an unknown order", []string{"-out", filepath.Join(dir, "report.csv"), "order", "order-none"}, 1, "not in the books"},
 	} {
 		code, stdout, stderr := command(append([]string{"report", "-database-url", w.url}, test.args...)...)

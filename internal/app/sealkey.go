@@ -1,6 +1,7 @@
 package app
 
 import (
+	"errors"
 	"fmt"
 	"io"
 
@@ -8,12 +9,15 @@ import (
 )
 
 type sealKeyCommand struct {
-	Out  string `xor:"file" required:"" help:"Where to write a new private key. An existing file is never replaced."`
-	Show string `xor:"file" required:"" help:"A private key whose public half is wanted."`
+	Out  string `xor:"file" help:"Where to write a new private key. An existing file is never replaced."`
+	Show string `xor:"file" help:"A private key whose public half is wanted."`
 }
 
 // run makes a key, or reads one, and prints its public half, which belongs to whoever is to verify.
 func (c sealKeyCommand) run(stdout io.Writer) error {
+	if c.Out == "" && c.Show == "" {
+		return errors.New("say --out for a new key, or --show for the public half of one")
+	}
 	read, path := seal.GenerateKey, c.Out
 	if c.Show != "" {
 		read, path = seal.ReadKey, c.Show

@@ -20,12 +20,13 @@ type verifyCommand struct {
 	PublicKey   []string `name:"public-key" help:"Public key that may have signed heads; several after a change of keys."`
 	SealKeyFile string   `name:"seal-key-file" env:"DAESA_SEAL_KEY_FILE" help:"Private key whose public half to use, on the machine that has it."`
 	HeadsFile   string   `name:"heads-file" env:"DAESA_HEADS_FILE" help:"Heads that were written down outside the database; the key's file with .heads when empty."`
+	NewHeads    string   `name:"new-heads-file" help:"Write the heads to this new file when all is whole and signed: for an instance that has none, or whose file was lost."`
 	Head        []string `help:"Hash of a head kept elsewhere, as in a signed day report; it must be in the chain."`
 	Through     string   `help:"Verify the journal up to the head of this day only, and no states."`
 }
 
 // run recomputes the journal, heads, states and credits. The exit code says whether all is whole: 0, 1 when something is
-// broken, 2 when that could not be seen. It only reads.
+// broken, 2 when that could not be seen. It only reads the database.
 func (c verifyCommand) run(ctx context.Context, databaseURL string, stdout io.Writer) (int, error) {
 	options, err := c.options()
 	if err != nil {
@@ -48,12 +49,20 @@ func (c verifyCommand) run(ctx context.Context, databaseURL string, stdout io.Wr
 	if !report.Whole() {
 		return ExitBreaks, nil
 	}
+	if c.NewHeads != "" {
+		if err := seal.NewWitness(c.NewHeads).Create(report); err != nil {
+			return ExitIncomplete, err
+		}
+	}
 	return ExitOK, nil
 }
 
 // options reads what is kept outside the database.
 func (c verifyCommand) options() (o seal.Options, err error) {
 	o.Now = time.Now()
+	if c.NewHeads != "" && c.Through != "" {
+		return o, errors.New("--new-heads-file: it is made of the whole chain, so not with --through")
+	}
 	for _, path := range c.PublicKey {
 		key, err := seal.ReadPublicKey(path)
 		if err != nil {

@@ -35,13 +35,16 @@ func TestVerify_ExitCodes(t *testing.T) {
 		code int
 		says string
 	}{
-		"an empty journal":         {[]string{"verify", "--public-key", public}, app.ExitOK, "0 transactions"},
-		"with the private key":     {[]string{"verify", "--seal-key-file", key}, app.ExitOK, "verdict    whole"},
-		"a heads file that is not": {[]string{"verify", "--heads-file", key + ".none"}, app.ExitIncomplete, "does not exist"},
-		"a head that is no hash":   {[]string{"verify", "--head", "x"}, app.ExitIncomplete, "not a SHA-256"},
-		"a head that is not there": {[]string{"verify", "--head", strings.Repeat("0", 64)}, app.ExitBreaks, "BROKEN"},
-		"a day that is not sealed": {[]string{"verify", "--through", "2026-05-01"}, app.ExitIncomplete, "not sealed"},
-		"no such day":              {[]string{"verify", "--through", "2026-02-30"}, app.ExitIncomplete, "not a day"},
+		"an empty journal":           {[]string{"verify", "--public-key", public}, app.ExitOK, "0 transactions"},
+		"with the private key":       {[]string{"verify", "--seal-key-file", key}, app.ExitOK, "verdict    whole"},
+		"a heads file that is not":   {[]string{"verify", "--heads-file", key + ".none"}, app.ExitIncomplete, "does not exist"},
+		"a head that is no hash":     {[]string{"verify", "--head", "x"}, app.ExitIncomplete, "not a SHA-256"},
+		"a head that is not there":   {[]string{"verify", "--head", strings.Repeat("0", 64)}, app.ExitBreaks, "BROKEN"},
+		"a day that is not sealed":   {[]string{"verify", "--through", "2026-05-01"}, app.ExitIncomplete, "not sealed"},
+		"a new heads file, unsigned": {[]string{"verify", "--new-heads-file", key + ".new"}, app.ExitIncomplete, "verified with a key"},
+		"neither out nor show":       {[]string{"seal-key"}, app.ExitBreaks, "--out for a new key, or --show"},
+		"a report without a base":    {[]string{"--database-url", "postgres://nobody@127.0.0.1:1/none", "report", "order", "o"}, app.ExitIncomplete, "daesa: "},
+		"no such day":                {[]string{"verify", "--through", "2026-02-30"}, app.ExitIncomplete, "not a day"},
 	} {
 		if code, text := run(c.args...); code != c.code || !strings.Contains(text, c.says) {
 			t.Errorf("%s: got %d, want %d and %q in:\n%s", name, code, c.code, c.says, text)

@@ -32,6 +32,9 @@ type shop struct {
 	metrics *prometheus.Registry
 	count   int
 	shown   map[string]ledger.Observation
+
+	oldKeys       []ed25519.PublicKey
+	databaseAhead time.Duration
 }
 
 // quiet is told what happened and tells nobody.
@@ -84,7 +87,9 @@ func (s *shop) sealerOn(db *pgxpool.Pool, key *seal.Key, heads string) *seal.Sea
 	s.metrics = prometheus.NewPedanticRegistry()
 	sealer, err := seal.New(seal.Config{
 		DB: db, Metrics: seal.NewMetrics(s.metrics), Log: slog.New(slog.DiscardHandler),
-		Now: func() time.Time { return s.now }, Key: key, Witness: seal.NewWitness(heads),
+		Now:         func() time.Time { return s.now },
+		DatabaseNow: func(context.Context) (time.Time, error) { return s.now.Add(s.databaseAhead), nil },
+		Key:         key, OldKeys: s.oldKeys, Witness: seal.NewWitness(heads),
 	})
 	s.must(err)
 	return sealer

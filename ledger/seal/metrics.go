@@ -31,7 +31,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		}),
 		refusals: f.NewCounter(prometheus.CounterOpts{
 			Name: "daesa_seal_cuts_refused_total",
-			Help: "Cuts given up because the journal was being written to; the next tick tries again.",
+			Help: "Cuts given up because the journal was being written to, or because the clocks of machine and database lie apart; the next tick tries again.",
 		}),
 	}
 }

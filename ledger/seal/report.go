@@ -47,6 +47,7 @@ type Report struct {
 	Breaks       []Break // the first ones, the first of all first
 	More         int64   // how many more were seen than are listed
 	Warnings     []string
+	chain        []ledger.Head
 }
 
 // Table is how many rows of a table beside the journal were held against it.

@@ -23,9 +23,12 @@ type Config struct {
 	Metrics *Metrics
 	Log     *slog.Logger
 	Now     func() time.Time
+	// DatabaseNow is the database's own clock; nil asks it. Tests have clocks of their own.
+	DatabaseNow func(context.Context) (time.Time, error)
 
-	Key     *Key    // nil: no heads
-	Witness Witness // where each head is also written
+	Key     *Key                // nil: no heads
+	OldKeys []ed25519.PublicKey // others that may have signed heads which the witness does not know yet
+	Witness Witness             // where each head is also written
 }
 
 func (c Config) validate() error {
@@ -45,15 +48,28 @@ func (c Config) validate() error {
 }
 
 // Sealer cuts and seals the journal.
-type Sealer struct{ cfg Config }
+type Sealer struct {
+	cfg  Config
+	keys map[string]ed25519.PublicKey
+}
 
 // New checks the configuration. It starts nothing.
 func New(cfg Config) (*Sealer, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
+	if cfg.DatabaseNow == nil {
+		cfg.DatabaseNow = cfg.databaseNow
+	}
 	cfg.Metrics.configured(cfg.Key != nil)
-	return &Sealer{cfg: cfg}, nil
+	s := &Sealer{cfg: cfg, keys: make(map[string]ed25519.PublicKey)}
+	for _, k := range cfg.OldKeys {
+		s.keys[KeyID(k)] = k
+	}
+	if cfg.Key != nil {
+		s.keys[cfg.Key.ID()] = cfg.Key.Public()
+	}
+	return s, nil
 }
 
 // Run cuts and seals every business day that has ended and is not yet, in order. Each section and each head is one
@@ -71,8 +87,10 @@ func (s *Sealer) Run(ctx context.Context) error {
 }
 
 func (s *Sealer) run(ctx context.Context) error {
+	var newest Witnessed
 	if s.cfg.Key != nil {
-		if err := s.checkWitness(ctx); err != nil {
+		var err error
+		if newest, err = s.checkWitness(ctx); err != nil {
 			return err
 		}
 	}
@@ -83,13 +101,14 @@ func (s *Sealer) run(ctx context.Context) error {
 		return nil
 	}
 	for {
-		sealed, err := s.sealNext(ctx)
+		sealed, err := s.sealNext(ctx, newest)
 		if err != nil {
 			return err
 		}
-		if !sealed {
+		if sealed.Sequence == 0 {
 			return s.show(ctx)
 		}
+		newest = witnessed(sealed)
 	}
 }
 
@@ -97,7 +116,10 @@ func (s *Sealer) run(ctx context.Context) error {
 // whatever was there before; when several days were missed, the earliest holds what they brought, so that a day's section
 // always has all that was recorded on it.
 func (s *Sealer) cutDays(ctx context.Context) error {
-	now := s.cfg.Now().Truncate(time.Microsecond)
+	now, err := s.time(ctx)
+	if err != nil {
+		return err
+	}
 	ended := ledger.DayOf(ledger.DayOf(now).Start().Add(-time.Hour))
 	last, any, err := lastCut(ctx, s.cfg.DB)
 	if err != nil {
@@ -130,6 +152,36 @@ func (s *Sealer) cutDays(ctx context.Context) error {
 	return nil
 }
 
+// clocksMost is how far this machine's clock and the database's may lie apart for a day to be cut.
+const clocksMost = time.Minute
+
+// time is the earlier of two clocks, this machine's and the database's: a section cannot be cut again, so a day must have
+// ended by both. Where they lie further apart than clocksMost one of them is wrong, and nothing is cut.
+func (s *Sealer) time(ctx context.Context) (time.Time, error) {
+	theirs, err := s.cfg.DatabaseNow(ctx)
+	if err != nil {
+		return time.Time{}, err
+	}
+	ours := s.cfg.Now()
+	apart := ours.Sub(theirs)
+	if apart.Abs() > clocksMost {
+		s.cfg.Metrics.refused()
+		return time.Time{}, fmt.Errorf("this machine's clock is %s ahead of the database's: %w", apart, ErrClocks)
+	}
+	if theirs.Before(ours) {
+		ours = theirs
+	}
+	return ours.Truncate(time.Microsecond), nil
+}
+
+// databaseNow is the database's clock.
+func (c Config) databaseNow(ctx context.Context) (now time.Time, err error) {
+	if err := c.DB.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&now); err != nil {
+		return now, fmt.Errorf("ask the database for the time: %w", err)
+	}
+	return now, nil
+}
+
 // exclusively runs fn in a transaction while no other instance cuts or seals.
 func (s *Sealer) exclusively(ctx context.Context, fn func(pgx.Tx) error) error {
 	return postgres.InTx(ctx, s.cfg.DB, func(tx pgx.Tx) error {
@@ -152,10 +204,10 @@ type unsealed struct {
 	Transactions int64      `db:"transactions"`
 }
 
-// sealNext seals the earliest section without a head; false when there is none. The witness is written after the commit,
+// sealNext seals the earliest section without a head, and returns the head; none when there is no such section. The witness is written after the commit,
 // since one that knew a head which never came to be would raise an alarm for nothing; a crash in between is made up for
 // by the next run.
-func (s *Sealer) sealNext(ctx context.Context) (bool, error) {
+func (s *Sealer) sealNext(ctx context.Context, newest Witnessed) (ledger.Head, error) {
 	var sealed ledger.Head
 	err := s.exclusively(ctx, func(tx pgx.Tx) error {
 		sealed = ledger.Head{}
@@ -167,7 +219,7 @@ func (s *Sealer) sealNext(ctx context.Context) (bool, error) {
 		if err != nil && !errors.Is(err, ledger.ErrNotSealed) {
 			return err
 		}
-		if err := s.checkPrevious(previous, next); err != nil {
+		if err := s.checkPrevious(previous, next, newest); err != nil {
 			return err
 		}
 		head := ledger.Head{
@@ -190,13 +242,13 @@ func (s *Sealer) sealNext(ctx context.Context) (bool, error) {
 		return nil
 	})
 	if err != nil || sealed.Sequence == 0 {
-		return false, err
+		return ledger.Head{}, err
 	}
 	if err := s.cfg.Witness.Append(sealed); err != nil {
-		return false, err
+		return ledger.Head{}, err
 	}
 	s.tell(ctx, sealed)
-	return true, nil
+	return sealed, nil
 }
 
 // tell writes the head to the log: one more place outside the database.
@@ -226,17 +278,18 @@ func nextUnsealed(ctx context.Context, tx pgx.Tx) (*unsealed, error) {
 	return &found[0], nil
 }
 
-// checkPrevious refuses to build on a head that is not what it says, or not where this section begins.
-func (s *Sealer) checkPrevious(previous ledger.Head, next *unsealed) error {
+// checkPrevious refuses to build on a head that is not what it says, that nobody known has signed or witnessed, or that
+// does not end where this section begins.
+func (s *Sealer) checkPrevious(previous ledger.Head, next *unsealed, newest Witnessed) error {
 	if previous.UpToID != next.FromID {
 		return fmt.Errorf("the section of %s begins after transaction %d, the newest head ends at %d: %w", next.Day, next.FromID, previous.UpToID, ErrBroken)
 	}
 	if previous.Sequence == 0 {
 		return nil
 	}
-	keys := map[string]ed25519.PublicKey{s.cfg.Key.ID(): s.cfg.Key.Public()}
-	if previous.KeyID != s.cfg.Key.ID() {
-		keys = nil // sealed before the key was changed; daesa verify has both
+	keys := s.keys
+	if _, known := keys[previous.KeyID]; !known && witnessed(previous) == newest {
+		keys = nil // what it says is what was seen when its key was known
 	}
 	if wrong := checkSignature(previous, keys); wrong != "" {
 		return fmt.Errorf("head %d of %s: %s: %w", previous.Sequence, previous.Day, wrong, ErrBroken)
@@ -306,50 +359,58 @@ func eachOf(ctx context.Context, tx pgx.Tx, from, upTo int64, fn func(*ledger.Jo
 	return nil
 }
 
-// checkWitness holds the newest head that the witness knows against the database, and writes down the heads that other
-// instances have made since, each proven to follow.
-func (s *Sealer) checkWitness(ctx context.Context) error {
+// checkWitness holds the newest head that the witness knows against the database, writes down the heads that other
+// instances have made since, each proven to follow, and returns the newest. A witness that knows nothing of a sealed
+// journal is refused: whatever the database says now would become the truth.
+func (s *Sealer) checkWitness(ctx context.Context) (newest Witnessed, err error) {
 	known, err := s.cfg.Witness.Read()
 	if err != nil {
-		return err
+		return newest, err
 	}
-	var newest Witnessed
-	if len(known) > 0 {
-		newest = known[len(known)-1]
-		heads, err := ledger.HeadsAfter(ctx, s.cfg.DB, newest.Sequence-1, 1)
+	if len(known) == 0 {
+		last, err := ledger.LastHead(ctx, s.cfg.DB)
+		if errors.Is(err, ledger.ErrNotSealed) {
+			return newest, nil
+		}
 		if err != nil {
-			return err
+			return newest, err
 		}
-		if len(heads) == 0 || heads[0].Sequence != newest.Sequence || heads[0].Hash != newest.Hash || heads[0].Digest() != newest.Hash {
-			return fmt.Errorf("head %d of %s was witnessed and is not in the database: %w", newest.Sequence, newest.Day, ErrBroken)
+		if _, ours := s.keys[last.KeyID]; ours && last.Sequence == 1 {
+			return s.catchUp(ctx, newest) // a crash came between the first head and its line
 		}
+		return newest, fmt.Errorf("the journal is sealed up to head %d of %s and the witness %s knows no head: bring the file of before, or run daesa verify with --new-heads-file: %w",
+			last.Sequence, last.Day, s.cfg.Witness.path, ErrBroken)
+	}
+	newest = known[len(known)-1]
+	heads, err := ledger.HeadsAfter(ctx, s.cfg.DB, newest.Sequence-1, 1)
+	if err != nil {
+		return newest, err
+	}
+	if len(heads) == 0 || heads[0].Sequence != newest.Sequence || heads[0].Hash != newest.Hash || heads[0].Digest() != newest.Hash {
+		return newest, fmt.Errorf("head %d of %s was witnessed and is not in the database: %w", newest.Sequence, newest.Day, ErrBroken)
 	}
 	return s.catchUp(ctx, newest)
 }
 
-// catchUp adds to the witness what follows its newest head.
-func (s *Sealer) catchUp(ctx context.Context, newest Witnessed) error {
+// catchUp adds to the witness what follows its newest head, each signed with a known key.
+func (s *Sealer) catchUp(ctx context.Context, newest Witnessed) (Witnessed, error) {
 	for {
 		heads, err := ledger.HeadsAfter(ctx, s.cfg.DB, newest.Sequence, 100)
 		if err != nil || len(heads) == 0 {
-			return err
+			return newest, err
 		}
 		for _, h := range heads {
-			keys := map[string]ed25519.PublicKey{s.cfg.Key.ID(): s.cfg.Key.Public()}
-			if h.KeyID != s.cfg.Key.ID() {
-				keys = nil
-			}
-			wrong := checkSignature(h, keys)
+			wrong := checkSignature(h, s.keys)
 			if h.Sequence != newest.Sequence+1 || h.Previous != newest.Hash {
 				wrong = "it does not follow the one before"
 			}
 			if wrong != "" {
-				return fmt.Errorf("head %d of %s: %s: %w", h.Sequence, h.Day, wrong, ErrBroken)
+				return newest, fmt.Errorf("head %d of %s: %s: %w", h.Sequence, h.Day, wrong, ErrBroken)
 			}
 			if err := s.cfg.Witness.Append(h); err != nil {
-				return err
+				return newest, err
 			}
-			newest = Witnessed{Sequence: h.Sequence, Day: h.Day, Hash: h.Hash}
+			newest = witnessed(h)
 		}
 	}
 }

@@ -18,6 +18,8 @@ var (
 	// ErrBusy reports that the journal was being written to for so long that its end could not be seen, or that another
 	// instance is at it. Nothing was changed; the next tick tries again.
 	ErrBusy = errors.New("the end of the journal could not be seen now")
+	// ErrClocks reports a machine whose clock is not the database's. Nothing was cut; the next tick tries again.
+	ErrClocks = errors.New("the clocks lie apart")
 	// ErrBroken reports heads that do not fit the database or the witness. Nothing is sealed until a person has looked.
 	ErrBroken = errors.New("the journal's heads are broken")
 )

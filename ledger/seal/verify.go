@@ -85,6 +85,7 @@ type verifier struct {
 	keys     map[string]ed25519.PublicKey
 	report   *Report
 	heads    []ledger.Head
+	later    []ledger.Head // those after the day that is looked at, which no check concerns
 	sections []sectionRow
 	suspects []ledger.Head // their section is not what was sealed
 
@@ -146,13 +147,27 @@ func (v *verifier) load(ctx context.Context, tx pgx.Tx) (err error) {
 	if through == "" {
 		return nil
 	}
-	end := slices.IndexFunc(v.heads, func(h ledger.Head) bool { return h.Day == through })
-	if end < 0 {
+	end := len(v.heads)
+	if i := slices.IndexFunc(v.heads, func(h ledger.Head) bool { return h.Day > through }); i >= 0 {
+		end = i
+	}
+	// A head that is gone and was witnessed is a break, which checkOutside tells; one that nobody knows never was.
+	if (end == 0 || v.heads[end-1].Day != through) && !v.knownOutside(through) {
 		return fmt.Errorf("verify through %s: %w", through, ledger.ErrNotSealed)
 	}
-	v.heads = v.heads[:end+1]
+	v.heads, v.later = v.heads[:end], v.heads[end:]
 	v.sections = slices.DeleteFunc(v.sections, func(s sectionRow) bool { return s.Day > through })
 	return nil
+}
+
+// knownOutside reports whether a witness knows a head of the day, or a head was kept that is nowhere in the chain.
+func (v *verifier) knownOutside(day ledger.Day) bool {
+	for _, hash := range v.options.Heads {
+		if !slices.ContainsFunc(v.heads, func(h ledger.Head) bool { return h.Hash == hash }) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(v.options.Witnessed, func(w Witnessed) bool { return w.Day == day })
 }
 
 // checkChain looks at each head by itself and at how it follows the one before.
@@ -178,7 +193,7 @@ func (v *verifier) checkChain() {
 		}
 		previous = h
 	}
-	v.report.Heads = len(v.heads)
+	v.report.Heads, v.report.chain = len(v.heads), v.heads
 	v.report.SealedUpTo, v.report.SealedDay = previous.UpToID, previous.Day
 }
 

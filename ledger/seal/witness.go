@@ -25,6 +25,26 @@ type Witnessed struct {
 	Hash     ledger.Digest
 }
 
+// witnessed is a head as its line would say.
+func witnessed(h ledger.Head) Witnessed {
+	return Witnessed{Sequence: h.Sequence, Day: h.Day, Hash: h.Hash}
+}
+
+// Create writes a new file with the heads of a report that found everything whole. An existing file is never added to.
+func (w Witness) Create(r *Report) error {
+	if !r.Whole() || !r.Signed || r.chain == nil {
+		return errors.New("witness: only heads that were verified with a key, and found whole, are written to a new file")
+	}
+	file, err := os.OpenFile(w.path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fmt.Errorf("witness: %w", err)
+	}
+	if err := file.Close(); err != nil {
+		return fmt.Errorf("witness: %w", err)
+	}
+	return w.Append(r.chain...)
+}
+
 // Read reads every line. A line that a crash cut short is left out: the line that follows begins with it, or it is the
 // last and without an end. Any other that cannot be read is an error: the file is evidence, and a guess at what it says is
 // none.
