@@ -42,6 +42,12 @@ CREATE UNIQUE INDEX day_rows_standing_now ON day_rows (day, movement, transactio
 CREATE INDEX day_rows_by_first_run ON day_rows (day, first_run);
 CREATE INDEX day_rows_by_gone_run ON day_rows (day, gone_run) WHERE gone_run IS NOT NULL;
 
+CREATE TABLE days_to_close (
+    day   date PRIMARY KEY,
+    since timestamptz NOT NULL
+);
+COMMENT ON TABLE days_to_close IS 'Closed business days of which anything changed since, of any age. An audit notes them, the closing run that looks takes the note back.';
+
 CREATE TABLE day_signoffs (
     signoff_id   bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     day          date NOT NULL,

@@ -88,6 +88,9 @@ func (a *Auditor) closeIn(ctx context.Context, tx pgx.Tx, day ledger.Day) (State
 	if err := a.keepClosing(ctx, tx, s, closed, c); err != nil {
 		return Statement{}, err
 	}
+	if err := takeBack(ctx, tx, s); err != nil {
+		return Statement{}, err
+	}
 	return s, a.holdAgainstSignature(ctx, tx, s, c.facts())
 }
 

@@ -61,12 +61,14 @@ func (c Config) closable(now time.Time, args pgx.StrictNamedArgs) pgx.StrictName
 	return args
 }
 
-// openDays lists the days to audit now.
+// openDays lists the days to audit now. A closed day of which anything changed since is among them at any age.
 func (a *Auditor) openDays(ctx context.Context) ([]ledger.Day, error) {
 	now := a.cfg.now()
 	rows, err := a.cfg.DB.Query(ctx, `
 		SELECT to_char(d, 'YYYY-MM-DD')
-		FROM `+closable+`
+		FROM (SELECT d::date AS d FROM `+closable+`
+			UNION
+			SELECT m.day FROM days_to_close m WHERE m.day <= @last::date) AS days
 		LEFT JOIN LATERAL (
 			SELECT r.verdict, r.started_at FROM audit_runs r
 			WHERE r.scope = 'day' AND r.day = d::date
@@ -76,7 +78,8 @@ func (a *Auditor) openDays(ctx context.Context) ([]ledger.Day, error) {
 			OR (r.verdict IN ('incomplete', 'error') AND r.started_at <= @unread)
 			OR (r.verdict IN ('breaks', 'reconciled_with_pending') AND r.started_at <= @again)
 			OR (r.started_at <= @unread AND (
-				EXISTS (SELECT 1 FROM mirror g WHERE g.day = d::date AND g.first_seen_at >= r.started_at - @commits_within::interval)
+				EXISTS (SELECT 1 FROM days_to_close m WHERE m.day = d::date)
+				OR EXISTS (SELECT 1 FROM mirror g WHERE g.day = d::date AND g.first_seen_at >= r.started_at - @commits_within::interval)
 				OR EXISTS (SELECT 1 FROM mirror g WHERE g.day = d::date AND g.missing_since >= r.started_at - @commits_within::interval)
 				OR EXISTS (SELECT 1 FROM cancels c WHERE (c.canceled_at AT TIME ZONE 'Asia/Seoul')::date = d::date
 					AND c.recorded_at >= r.started_at - @commits_within::interval)

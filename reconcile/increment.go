@@ -46,6 +46,9 @@ func (r *round) catchUp(ctx context.Context) (enough bool, err error) {
 			}
 			return enough, err
 		}
+		if err := r.noteMarked(ctx, marks); err != nil {
+			return false, err
+		}
 		if slices.ContainsFunc(marks, func(d dirtyRow) bool { return d.Subject == "everything" }) {
 			enough = false
 		}
@@ -180,8 +183,11 @@ func (r *round) judge(ctx context.Context, cancels, payments []string) error {
 		changes = append(changes, taken...)
 	}
 	r.judged += len(changes)
-	_, err := r.move(ctx, changes)
-	return err
+	moved, err := r.move(ctx, changes)
+	if err != nil {
+		return err
+	}
+	return r.noteMoved(ctx, moved)
 }
 
 func (r *round) takenChanges(ctx context.Context, payments []string) ([]change, error) {

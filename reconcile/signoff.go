@@ -23,6 +23,8 @@ var (
 	ErrDayNotClosed = errors.New("the day is not closed: no closing run settles it")
 	// ErrDayDiffers means that the day says something else than what was to be signed. It is to be looked at again.
 	ErrDayDiffers = errors.New("the day says something else than what was to be signed; look at it again")
+	// ErrSignedBefore means that much changed since the signature, and that whoever gave it may not answer for that alone.
+	ErrSignedBefore = errors.New("more changed since the day was signed than one person may settle: another must sign")
 )
 
 // noteMax is how long a note may be, as the table has it.
@@ -123,8 +125,46 @@ func (a *Auditor) signIn(ctx context.Context, tx pgx.Tx, w Signing) (signed Sign
 	if again, ok := given(before, w.By, s.Digest); ok {
 		return again, nil, nil
 	}
+	if refused, err = needsAnother(ctx, tx, w, before); err != nil || refused != nil {
+		return Signature{}, refused, err
+	}
 	signed, err = a.keepSignature(ctx, tx, w, s)
 	return signed, nil, err
+}
+
+// needsAnother refuses the person who signed the day last where what changed since is an open mismatch of more money than
+// one person may resolve: a signature resolves it.
+func needsAnother(ctx context.Context, tx pgx.Tx, w Signing, before []Signature) (refused, err error) {
+	if len(before) == 0 || !before[len(before)-1].SignedBy.Same(w.By) {
+		return nil, nil
+	}
+	rows, err := tx.Query(ctx, `
+		SELECT EXISTS (SELECT 1 FROM mismatches m
+			WHERE m.kind = 'signed_day_changed' AND m.transaction_key = @key AND m.status <> 'resolved')`,
+		pgx.StrictNamedArgs{"key": dayKey(w.Day)})
+	if err != nil {
+		return nil, fmt.Errorf("look whether the signed %s changed: %w", w.Day, err)
+	}
+	differs, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[bool])
+	if err != nil || !differs {
+		return nil, err
+	}
+	two, err := ledger.LoadSecondPerson(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	changed := signedChange{atRisk: make(map[ledger.Currency]int64)}
+	if err := differences(ctx, tx, w.Day, before[len(before)-1].RunID, changed.add); err != nil {
+		return nil, err
+	}
+	var atRisk []ledger.Money
+	for currency, minor := range changed.atRisk {
+		atRisk = append(atRisk, ledger.Money{Minor: minor, Currency: currency})
+	}
+	if two.Needed(atRisk...) {
+		return ErrSignedBefore, nil
+	}
+	return nil, nil
 }
 
 // settled reports whether a closing run with this verdict may be signed.

@@ -336,3 +336,74 @@ func TestSigned_PendingMoney(t *testing.T) {
 		})
 	}
 }
+
+// TestSigned_AMuchChangedDayNeedsAnother: who signed a day does not settle alone that it has come to say something else
+// by more money than one person may resolve, by whatever door; another person does.
+func TestSigned_AMuchChangedDayNeedsAnother(t *testing.T) {
+	t.Parallel()
+	for above, want := range map[int64]error{69: reconcile.ErrSignedBefore, 70: nil} {
+		s, _, _ := closed(t)
+		s.must(ledger.SetSecondPerson(t.Context(), s.db, ledger.SecondPerson{Above: above}, s.clock.Now()))
+		s.signed(kim, "")
+		s.late(s.keyOf("order-2"), 70)
+		s.clock.Advance(2 * time.Hour)
+		s.reread()
+		now := s.closeDay(monday)
+		if _, err := s.sign(reconcile.Signing{Day: monday, By: "api:Kim", Digest: now.Digest}); !errors.Is(err, want) {
+			t.Errorf("70 changed, one person may settle %d: got %v, want %v", above, err, want)
+		}
+		if want != nil && (s.mismatches(ledger.KindSignedDayChanged) != 1 || s.signatures() != 1) {
+			t.Error("the refused signature settled it")
+		}
+		s.signed(lee, now.Digest)
+		if n := s.mismatches(ledger.KindSignedDayChanged); n != 0 {
+			t.Errorf("another person signed: got %d mismatches", n)
+		}
+	}
+}
+
+// TestSigned_ChangesAtAnyAge: whatever changes on a signed day is found by the audit of the minute and the closing run
+// after it, months later too, and the day is not looked at again for nothing.
+func TestSigned_ChangesAtAnyAge(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ name, change string }{
+		{"a row read late", `INSERT INTO mirror (transaction_key, payment_key, order_id, kind, word, currency, amount, negative, at, day,
+				first_seen_at, last_seen_at, first_run)
+			SELECT 'late', payment_key, order_id, 'cancel', 'CANCELED', 'KRW', 70, false, at + interval '1 second', day, $1, $1, 1
+			FROM mirror WHERE kind = 'capture' AND order_id = 'order-2'`},
+		{"a capture that is of another system", `UPDATE mirror SET is_foreign = true, last_seen_at = $1 WHERE kind = 'capture' AND order_id = 'order-2'`},
+		{"an acceptance taken back", `UPDATE mismatches SET status = 'open', resolved_as = NULL, resolved_at = NULL, resolved_by = NULL, note = '', last_seen_at = $1
+			WHERE resolved_as = 'accepted'`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s, pending, _ := closed(t)
+			s.record(s.ask(ledger.ChannelSweep, pending))
+			s.exec(`UPDATE mirror SET amount = 450 WHERE kind = 'cancel' AND amount = 400`)
+			s.exec(`INSERT INTO mismatches (kind, fingerprint, status, payment_key, transaction_key, currency, amount, detail, opened_at,
+					last_seen_at, resolved_at, resolved_as, resolved_by, note)
+				SELECT 'amount_differs', 'f', 'resolved', payment_key, transaction_key, 'KRW', 450, 'odd', at, last_seen_at, first_seen_at,
+					'accepted', 'os:kim', 'agreed'
+				FROM mirror WHERE amount = 450`)
+			s.closeDay(monday)
+			s.signed(kim, "")
+			s.clock.Advance(60 * 24 * time.Hour)
+			s.exec(`UPDATE list_covered SET stretches = tstzmultirange(tstzrange('2026-11-01', '2027-06-01'))`)
+			s.close()
+			s.exec(test.change, s.clock.Now())
+			s.clock.Advance(time.Minute)
+			s.audit(reconcile.ScopeRecent)
+			days := s.close()
+			if len(days) != 1 || days[0].Day != monday || s.mismatches(ledger.KindSignedDayChanged) != 1 {
+				t.Fatalf("got %+v and %d mismatches", days, s.mismatches(ledger.KindSignedDayChanged))
+			}
+			s.clock.Advance(time.Hour)
+			s.audit(reconcile.ScopeRecent)
+			for _, d := range s.close() {
+				if d.Day == monday {
+					t.Error("closed again for nothing")
+				}
+			}
+		})
+	}
+}

@@ -776,6 +776,17 @@ ALTER TABLE public.day_signoffs ALTER COLUMN signoff_id ADD GENERATED ALWAYS AS 
     CACHE 1
 );
 
+-- Name: days_to_close; Type: TABLE; Schema: public; Owner: -
+
+CREATE TABLE public.days_to_close (
+    day date NOT NULL,
+    since timestamp with time zone NOT NULL
+);
+
+-- Name: TABLE days_to_close; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON TABLE public.days_to_close IS 'Closed business days of which anything changed since, of any age. An audit notes them, the closing run that looks takes the note back.';
+
 -- Name: deliveries; Type: TABLE; Schema: public; Owner: -
 
 CREATE TABLE public.deliveries (
@@ -1562,6 +1573,11 @@ ALTER TABLE ONLY public.day_rows
 
 ALTER TABLE ONLY public.day_signoffs
     ADD CONSTRAINT day_signoffs_pkey PRIMARY KEY (signoff_id);
+
+-- Name: days_to_close days_to_close_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.days_to_close
+    ADD CONSTRAINT days_to_close_pkey PRIMARY KEY (day);
 
 -- Name: deliveries deliveries_pkey; Type: CONSTRAINT; Schema: public; Owner: -
 
