@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"regexp"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -33,6 +34,8 @@ type Config struct {
 	TokenKey []byte
 	// MerchantID is what the gateway must say of every payment; "" = not checked.
 	MerchantID string
+	// OurOrders is the form of our order ids where other systems share the merchant id; nil = every order is ours.
+	OurOrders *regexp.Regexp
 	// OrderExpiry is how long an order waits for its payment unless it says otherwise.
 	OrderExpiry time.Duration
 	// ConfirmBudget is past the longest time that an approval can be at the gateway. A payment that has been

@@ -100,6 +100,8 @@ func (h *Handler) newOrder(body orderBody) (ledger.Order, error) {
 	switch {
 	case !pgclient.ValidOrderID(body.OrderID):
 		return ledger.Order{}, invalid("order_id must have 6 to 64 letters, digits, '-', '_' or '='")
+	case h.cfg.OurOrders != nil && !h.cfg.OurOrders.MatchString(body.OrderID):
+		return ledger.Order{}, invalid("order_id does not have the form of this service's orders, DAESA_ORDER_PATTERN")
 	case utf8.RuneCountInString(body.CustomerID) > 128:
 		return ledger.Order{}, invalid("customer_id may have at most 128 characters")
 	case utf8.RuneCountInString(body.Name) > 100:

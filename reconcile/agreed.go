@@ -12,9 +12,13 @@ import (
 
 // recordedSince holds when the books took something from the gateway about a mismatch's payment after the mismatch was
 // seen last. Whatever contradicts the order or the books is refused whole, so that what was taken agreed with both; and
-// it was read exactly.
-const recordedSince = `(EXISTS (SELECT 1 FROM captures c WHERE c.payment_key = m.payment_key AND c.recorded_at > m.last_seen_at OFFSET 0)
-	OR EXISTS (SELECT 1 FROM cancels c WHERE c.payment_key = m.payment_key AND c.recorded_at > m.last_seen_at OFFSET 0))`
+// it was read exactly. The two times may come from clocks of two instances, hence the minute.
+const recordedSince = `(EXISTS (SELECT 1 FROM captures c WHERE c.payment_key = m.payment_key AND c.recorded_at > m.last_seen_at + interval '1 minute' OFFSET 0)
+	OR EXISTS (SELECT 1 FROM cancels c WHERE c.payment_key = m.payment_key AND c.recorded_at > m.last_seen_at + interval '1 minute' OFFSET 0))`
+
+// lastOpened is when a mismatch was opened, or opened again in place: what had ended before says nothing about it.
+const lastOpened = `COALESCE((SELECT max(t.at) FROM mismatch_trail t
+	WHERE t.mismatch_id = m.mismatch_id AND t.action = 'reopened'), m.opened_at)`
 
 // agreements say of each kind when its two sides agree by now. Each is judged by what it was about, never by not having
 // been found again: a look that was too short must not close anything. What only a person can judge is not here: money
@@ -37,15 +41,25 @@ func agreements() []string {
 		`m.kind = 'cancel_missing_here' AND m.transaction_key IS NOT NULL
 			AND NOT EXISTS (SELECT 1 FROM mirror g WHERE g.transaction_key = m.transaction_key OFFSET 0)
 			AND EXISTS (SELECT 1 FROM work w WHERE w.payment_key = m.payment_key AND w.transaction_key = m.transaction_key
-				AND w.closed_as IN ('aborted', 'refuted') AND w.closed_at >= m.opened_at OFFSET 0)`,
+				AND w.closed_as IN ('aborted', 'refuted') AND w.closed_at >= ` + lastOpened + ` OFFSET 0)
+			AND NOT EXISTS (SELECT 1 FROM work w WHERE w.payment_key = m.payment_key AND w.transaction_key = m.transaction_key
+				AND w.closed_at IS NULL OFFSET 0)`,
 		`m.kind = 'cancel_missing_here' AND m.transaction_key IS NULL AND EXISTS (SELECT 1 FROM work w
 			WHERE w.payment_key = m.payment_key AND w.kind = 'cancel_claimed' AND w.transaction_key IS NULL
-				AND w.closed_at >= m.opened_at OFFSET 0)`,
+				AND w.closed_at >= ` + lastOpened + ` OFFSET 0)
+			AND NOT EXISTS (SELECT 1 FROM work w WHERE w.payment_key = m.payment_key AND w.kind = 'cancel_claimed'
+				AND w.transaction_key IS NULL AND w.closed_at IS NULL OFFSET 0)`,
 		`m.kind = 'cancel_missing_there' AND EXISTS (SELECT 1 FROM mirror g
 			WHERE g.transaction_key = m.transaction_key AND g.kind = 'cancel' AND g.missing_since IS NULL OFFSET 0)`,
 		`m.kind = 'order_without_payment' AND EXISTS (SELECT 1 FROM mirror g
 			WHERE g.payment_key = m.payment_key AND g.kind = 'capture' AND g.missing_since IS NULL OFFSET 0)`,
-		`m.kind = 'payment_without_order' AND EXISTS (SELECT 1 FROM captures c WHERE c.payment_key = m.payment_key OFFSET 0)`,
+		// Every capture that the list shows of it is booked, by the join of the audit: a payment may be taken twice.
+		`m.kind = 'payment_without_order' AND EXISTS (SELECT 1 FROM captures c WHERE c.payment_key = m.payment_key OFFSET 0)
+			AND NOT EXISTS (SELECT 1 FROM mirror g
+				WHERE g.payment_key = m.payment_key AND (m.transaction_key IS NULL OR g.transaction_key = m.transaction_key)
+					AND g.kind = 'capture' AND NOT g.is_foreign AND g.amount > 0
+					AND NOT EXISTS (SELECT 1 FROM captures c WHERE c.payment_key = g.payment_key
+						AND (c.transaction_key = g.transaction_key OR c.transaction_key IS NULL)) OFFSET 0)`,
 		`m.kind = 'history_changed' AND m.detail = '` + detailVanished + `' AND EXISTS (SELECT 1 FROM mirror g
 			WHERE g.transaction_key = m.transaction_key AND g.missing_since IS NULL OFFSET 0)`,
 		`m.kind IN ('amount_differs', 'currency_differs') AND m.transaction_key IS NOT NULL AND EXISTS (SELECT 1 FROM cancels c

@@ -84,7 +84,7 @@ func (a *Auditor) Forget(ctx context.Context) error {
 			WHERE (kind = 'none' OR is_foreign) AND transaction_key = ANY (ARRAY(
 				SELECT g.transaction_key FROM mirror g
 				WHERE (g.kind = 'none' OR g.is_foreign) AND g.at < @before
-					AND (g.at < @opening OR EXISTS (SELECT 1 FROM audit_runs r WHERE r.day = g.day OFFSET 0))
+					AND (g.at < @opening OR EXISTS (SELECT 1 FROM audit_runs r WHERE r.day = g.day AND r.closed IS NOT NULL OFFSET 0))
 					AND NOT EXISTS (SELECT 1 FROM work w WHERE w.payment_key = g.payment_key AND w.closed_at IS NULL OFFSET 0)
 					AND NOT EXISTS (SELECT 1 FROM mismatches m WHERE m.payment_key = g.payment_key OFFSET 0)
 				ORDER BY g.at

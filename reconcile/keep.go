@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"time"
 
@@ -106,11 +107,13 @@ type mirrored struct {
 	Word           string          `db:"word"`
 	Currency       ledger.Currency `db:"currency"`
 	Amount         int64           `db:"amount"`
+	Foreign        bool            `db:"is_foreign"`
 	Fresh          bool            `db:"fresh"`
 }
 
 // upsert writes the rows. A row that is known keeps its first reading; only that it was
-// seen again is noted, and whose it is by the configuration of now. Only a row that this statement inserted has no xmax.
+// seen again is noted, and whose it is: another system's by the configuration of now, unless our books hold the payment
+// or the order. Only a row that this statement inserted has no xmax.
 // The list may write a payment's present status into the row of its approval: what looks like a cancel and bears the key
 // of a capture of ours is that capture.
 func (m *Mirror) upsert(ctx context.Context, tx pgx.Tx, run int64, rows []pgclient.Transaction, now time.Time) (map[string]mirrored, error) {
@@ -121,14 +124,18 @@ func (m *Mirror) upsert(ctx context.Context, tx pgx.Tx, run int64, rows []pgclie
 		SELECT transaction_key, payment_key, order_id, merchant_id,
 			CASE WHEN kind = 'cancel' AND EXISTS (SELECT 1 FROM captures c WHERE c.transaction_key = r.transaction_key)
 				THEN 'capture' ELSE kind END,
-			word, currency, amount, negative, at, day::date, is_foreign, @now, @now, @run, @run
+			word, currency, amount, negative, at, day::date,
+			is_foreign AND NOT EXISTS (SELECT 1 FROM payments p WHERE p.payment_key = r.payment_key)
+				AND NOT EXISTS (SELECT 1 FROM orders o WHERE o.order_id = r.order_id),
+			@now, @now, @run, @run
 		FROM unnest(@keys::text[], @payments::text[], @orders::text[], @merchants::text[], @kinds::text[], @words::text[],
 			@currencies::text[], @amounts::bigint[], @negatives::boolean[], @ats::timestamptz[], @days::text[], @foreigns::boolean[])
 			AS r (transaction_key, payment_key, order_id, merchant_id, kind, word, currency, amount, negative, at, day, is_foreign)
 		ON CONFLICT (transaction_key) DO UPDATE
 		SET last_seen_at = excluded.last_seen_at, last_run = GREATEST(g.last_run, excluded.last_run), missing_since = NULL,
 			is_foreign = excluded.is_foreign
-		RETURNING g.transaction_key, g.payment_key, g.order_id, g.kind, g.word, g.currency, g.amount, g.xmax = 0 AS fresh`,
+		RETURNING g.transaction_key, g.payment_key, g.order_id, g.kind, g.word, g.currency, g.amount, g.is_foreign,
+			g.xmax = 0 AS fresh`,
 		pgx.StrictNamedArgs{
 			"now": now, "run": run, "keys": c.keys, "payments": c.payments, "orders": c.orders, "merchants": c.merchants,
 			"kinds": c.kinds, "words": c.words, "currencies": c.currencies, "amounts": c.amounts, "negatives": c.negatives,
@@ -194,7 +201,7 @@ func compareAgain(b *gathered, rows []pgclient.Transaction, known map[string]mir
 // unheardOf reports new rows whose word nobody here knows: they are in none of the sets, so a person has to look.
 func (m *Mirror) unheardOf(b *gathered, rows []pgclient.Transaction, known map[string]mirrored) {
 	for _, r := range rows {
-		if r.Kind != pgclient.TransactionUnrecognized || !known[r.TransactionKey].Fresh || m.cfg.foreign(r.OrderID) || r.At.Before(m.cfg.OpeningAt) {
+		if r.Kind != pgclient.TransactionUnrecognized || !known[r.TransactionKey].Fresh || known[r.TransactionKey].Foreign || r.At.Before(m.cfg.OpeningAt) {
 			continue
 		}
 		b.found(ledger.Finding{
@@ -218,8 +225,12 @@ func (m *Mirror) quarantine(b *gathered, q pgclient.QuarantinedRow) {
 	if m.cfg.foreign(q.OrderID) || (!q.At.IsZero() && q.At.Before(m.cfg.OpeningAt)) {
 		return
 	}
+	key := q.TransactionKey
+	if key == "" {
+		key = fmt.Sprintf("row:%x", sha256.Sum256([]byte(q.Raw))) // each row is a subject of its own, and no answer explains it
+	}
 	b.found(ledger.Finding{
-		Kind: ledger.KindQuarantined, PaymentKey: q.PaymentKey, OrderID: q.OrderID, TransactionKey: q.TransactionKey,
+		Kind: ledger.KindQuarantined, PaymentKey: q.PaymentKey, OrderID: q.OrderID, TransactionKey: key,
 		Detail: "a row of the gateway's list cannot be held exactly: " + q.Problem,
 		Gateway: map[string]any{
 			"word": q.Word, "amount": q.Amount, "currency": q.Currency, "at": q.At.UTC(), "raw": q.Raw,

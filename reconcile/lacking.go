@@ -28,7 +28,7 @@ func (m *Mirror) lacking(ctx context.Context, tx pgx.Tx, b *gathered, rows []pgc
 	var keys, payments, orders []string
 	for _, r := range rows {
 		money := r.Kind == pgclient.TransactionCancel || (r.Kind == pgclient.TransactionCapture && r.Amount.Positive())
-		if !money || m.cfg.foreign(r.OrderID) || r.At.Before(m.cfg.OpeningAt) {
+		if !money || r.At.Before(m.cfg.OpeningAt) {
 			continue
 		}
 		ours[r.TransactionKey] = r
@@ -48,7 +48,7 @@ func (m *Mirror) lacking(ctx context.Context, tx pgx.Tx, b *gathered, rows []pgc
 		JOIN mirror g ON g.transaction_key = r.transaction_key
 		LEFT JOIN payments p ON p.payment_key = r.payment_key
 		LEFT JOIN orders o ON o.order_id = r.order_id
-		WHERE NOT EXISTS (SELECT 1 FROM cancels c WHERE c.transaction_key = r.transaction_key)
+		WHERE NOT g.is_foreign AND NOT EXISTS (SELECT 1 FROM cancels c WHERE c.transaction_key = r.transaction_key)
 			AND NOT EXISTS (SELECT 1 FROM captures c WHERE c.transaction_key = r.transaction_key)`,
 		pgx.StrictNamedArgs{"keys": keys, "payments": payments, "orders": orders})
 	if err != nil {

@@ -63,7 +63,8 @@ var (
 	ErrPaused = errors.New("the gateway refused to show its list so often and is left alone")
 )
 
-// Poll reads what is new: from the end of the last complete poll, and some minutes before it, until now. After a
+// Poll reads what is new: from the end of the last complete poll, and some minutes before it, until now. A poll whose
+// clock was ahead ended in the future, which counts for nothing. After a
 // pause of any length it reads everything missed. What was never read since the books opened, because the opening was
 // set to an earlier instant later, say, is made up for in pieces; that it cannot be read takes nothing from what is new.
 func (m *Mirror) Poll(ctx context.Context) (Polled, error) { return m.poll(ctx, 0) }
@@ -82,11 +83,14 @@ func (m *Mirror) poll(ctx context.Context, patience time.Duration) (Polled, erro
 		}
 		switch {
 		case !from.IsZero():
-			from = from.Add(-overlapMax)
+			from = earlier(from, now).Add(-overlapMax)
 		case !m.cfg.OpeningAt.IsZero():
 			from = m.cfg.OpeningAt
 		default:
 			from = now.Add(-rereadDays * day)
+		}
+		if err := m.unreadFuture(ctx, now); err != nil {
+			return sum, err
 		}
 		read, err := r.readAll(ctx, ReasonPoll, from, now)
 		sum = sum.plus(read)
@@ -188,6 +192,26 @@ func (m *Mirror) readUpTo(ctx context.Context) (time.Time, error) {
 		return time.Time{}, nil
 	}
 	return end, nil
+}
+
+// unreadFuture takes back what a reader whose clock was ahead noted as covered: what has not come cannot have been read.
+func (m *Mirror) unreadFuture(ctx context.Context, now time.Time) error {
+	_, err := m.cfg.DB.Exec(ctx, `
+		UPDATE list_covered
+		SET stretches = stretches * tstzmultirange(tstzrange(NULL, @now, '[]'))
+		WHERE upper(stretches) > @now`, pgx.StrictNamedArgs{"now": now})
+	if err != nil {
+		return fmt.Errorf("take back what of the list lies ahead: %w", err)
+	}
+	return nil
+}
+
+// earlier is the earlier of two instants.
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // inTx is a transaction of the mirror's.

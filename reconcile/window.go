@@ -252,7 +252,7 @@ const (
 )
 
 // end closes the run's row, also when the caller's context has ended, if it is still this reader's turn. What was read
-// completely is added to what is covered in the same statement.
+// completely is added to what is covered in the same statement, up to the instant at which the read began.
 func (m *Mirror) end(ctx context.Context, r read, failure error) error {
 	result, text := "complete", ""
 	if failure != nil {
@@ -268,12 +268,12 @@ func (m *Mirror) end(ctx context.Context, r read, failure error) error {
 				paused_until = CASE WHEN @refused THEN @now::timestamptz + GREATEST(@asked::interval, LEAST(@pause_most::interval,
 					@pause_least::interval * power(2, (SELECT count(*) FROM list_runs p WHERE p.paused_until > @hour_ago)))) END
 			WHERE run_id = @run AND turn = @turn AND result = 'running'
-			RETURNING window_from, window_to, result),
+			RETURNING window_from, window_to, started_at, result),
 		covered AS (
 			INSERT INTO list_covered AS c (stretches)
-			SELECT tstzmultirange(tstzrange(window_from, window_to, '[]'))
+			SELECT tstzmultirange(tstzrange(window_from, LEAST(window_to, started_at), '[]'))
 			FROM ended
-			WHERE result = 'complete'
+			WHERE result = 'complete' AND window_from <= started_at
 			ON CONFLICT (only_row) DO UPDATE SET stretches = c.stretches + excluded.stretches)
 		SELECT count(*) FROM ended`,
 		pgx.StrictNamedArgs{

@@ -42,7 +42,7 @@ func newFeatures(a *App) (f features, err error) {
 	f.checkoutMetrics = checkout.NewMetrics(a.registry)
 	f.checkout, err = checkout.New(checkout.Config{
 		DB: a.db, Ledger: f.ledger, Gateway: a.gateway, Notices: f.notices, TokenKey: a.cfg.tokenKey(),
-		MerchantID: a.cfg.MerchantID, Metrics: f.checkoutMetrics, Log: a.log, Now: a.cfg.Now,
+		MerchantID: a.cfg.MerchantID, OurOrders: ourOrders, Metrics: f.checkoutMetrics, Log: a.log, Now: a.cfg.Now,
 	})
 	if err != nil {
 		return f, err
