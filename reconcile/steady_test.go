@@ -99,6 +99,10 @@ func TestIncrement_ClockALittleBehind(t *testing.T) {
 	if st := s.audit(reconcile.ScopeRecent); st.Line(reconcile.LineInFlight, ledger.KRW).Count != 1 {
 		t.Errorf("before: got %+v", st.Lines)
 	}
+	s.exec(`INSERT INTO mirror (transaction_key, payment_key, order_id, kind, word, currency, amount, negative, at, day, first_seen_at, last_seen_at, first_run)
+		VALUES ('other', 'pay-2', '', 'cancel', 'CANCELED', 'KRW', 10, false, $1, '2026-11-30', $1, $1, 1)`, noon()) // of no order
+	s.exec(`INSERT INTO work (kind, payment_key, transaction_key, currency, amount, opened_at, due_at, deadline)
+		VALUES ('cancel_in_progress', 'pay-2', 'other', 'KRW', 10, $1, $1, $2)`, noon(), noon().Add(time.Hour))
 	s.clock.Set(noon().Add(70 * time.Second))
 	s.poll()
 	s.audit(reconcile.ScopeRecent)
@@ -119,10 +123,11 @@ func TestIncrement_BehindWhatItWas(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name string
+		read time.Duration // how far the list was read, from noon on
 		back func(s *shop)
 	}{
-		{"clock", func(s *shop) { s.clock.Set(noon().Add(30 * time.Second)) }},
-		{"list", func(s *shop) {
+		{"clock", 10 * time.Second, func(s *shop) { s.clock.Set(noon().Add(30 * time.Second)) }},
+		{"list", 20 * time.Minute, func(s *shop) {
 			s.exec(`UPDATE list_covered SET stretches = tstzmultirange(tstzrange($1, $2, '[]'))`, noon().Add(-2*time.Hour), noon().Add(time.Minute))
 		}},
 	}
@@ -138,7 +143,7 @@ func TestIncrement_BehindWhatItWas(t *testing.T) {
 			s.exec(`INSERT INTO work (kind, payment_key, transaction_key, currency, amount, opened_at, due_at, deadline)
 				VALUES ('cancel_listed', $1, 'late', 'KRW', 10, $2, $2, $3)`, key, noon(), noon().Add(time.Hour))
 			s.clock.Set(noon().Add(20 * time.Minute))
-			s.exec(`INSERT INTO list_covered (stretches) VALUES (tstzmultirange(tstzrange($1, $2, '[]')))`, noon().Add(-2*time.Hour), s.clock.Now())
+			s.exec(`INSERT INTO list_covered (stretches) VALUES (tstzmultirange(tstzrange($1, $2, '[]')))`, noon().Add(-2*time.Hour), noon().Add(test.read))
 			s.agrees("before")
 			test.back(s)
 			s.agrees(test.name)
