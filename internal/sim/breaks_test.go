@@ -265,9 +265,10 @@ func (s *story) forgeCapture() bool {
 		return false
 	}
 	x.spoilt = true
-	s.forge(s.lastTransaction(x.key), "88888")
+	capture := s.lastTransaction(x.key)
+	s.forge(capture, "88888")
 	s.expect(claim{
-		kind: ledger.KindAmountDiffers, payments: []string{x.key}, why: "the list has another amount",
+		kind: ledger.KindAmountDiffers, payments: []string{x.key}, transaction: capture, why: "the list has another amount",
 		due: s.clock.Now().Add(soon), breaks: s.clock.Now(), broken: s.clock.Now().Add(soon),
 	})
 	return true
@@ -307,7 +308,7 @@ func (s *story) strangeCapture() bool {
 	key := s.gateway.Authenticate(tosssim.Checkout{OrderID: fmt.Sprintf("order-unheard-%03d", s.foreign), Amount: 6_600})
 	s.must(s.gateway.Approve(key))
 	s.expect(claim{
-		kind: ledger.KindPaymentWithoutOrder, payments: []string{key}, why: "no such order",
+		kind: ledger.KindPaymentWithoutOrder, payments: []string{key}, transaction: s.lastTransaction(key), why: "no such order",
 		due: s.clock.Now().Add(soon), breaks: s.clock.Now(), broken: s.clock.Now().Add(soon),
 	})
 	s.tell("money under %s for an order nobody made", key)

@@ -27,14 +27,15 @@ type front struct {
 	forged map[string]map[string]json.RawMessage // members of a row that are written otherwise
 	lies   map[string]map[string]json.RawMessage // members of a payment object that are written otherwise, by payment key
 	lateBy func(at time.Time) time.Duration      // how long after it happened a row is shown; nil = at once
-	short  int                                   // that many reads lack a row that was shown before
-	empty  int                                   // that many reads are an empty array
-	null   int                                   // and that many are null
-	shown  map[string]listed                     // every row ever answered, as it was first
-	quirks quirks
-	flick  bool // rows younger than the list may be late are shown in every second read only
-	spoilt int  // reads that were short, empty or null
-	read   int  // reads answered
+	// In every second read that has something to lack.
+	short      bool   // one row of ours that was shown before is not shown
+	nothing    string // all rows are missing: an empty array, or null
+	justSpoilt bool
+	shown      map[string]listed // every row ever answered, as it was first
+	quirks     quirks
+	flick      bool // rows younger than the list may be late are shown in every second read only
+	spoilt     int  // reads that were short, empty or null
+	read       int  // reads answered
 }
 
 // quirks are what the gateway does not document of its list, and what must make no difference.
@@ -102,17 +103,11 @@ func (f *front) list(body []byte) []byte {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.read++
-	switch {
-	case f.empty > 0:
-		f.empty--
+	short := f.short && !f.justSpoilt
+	if f.justSpoilt = !f.justSpoilt && f.nothing != "" && len(rows) > 0; f.justSpoilt {
 		f.spoilt++
-		return []byte("[]")
-	case f.null > 0:
-		f.null--
-		f.spoilt++
-		return []byte("null")
+		return []byte(f.nothing)
 	}
-	short := f.short > 0
 	kept := make([]json.RawMessage, 0, len(rows))
 	for _, raw := range rows {
 		var row listed
@@ -126,9 +121,8 @@ func (f *front) list(body []byte) []byte {
 			continue
 		case !again && f.lateBy != nil && row.At.Add(f.lateBy(row.At)).After(f.clock.Now()):
 			continue
-		case again && short && row.At.Add(15*time.Minute).Before(f.clock.Now()):
-			short = false // one is enough
-			f.short--
+		case again && short && ours(row) && row.At.Add(15*time.Minute).Before(f.clock.Now()):
+			short, f.justSpoilt = false, true // one is enough, and the next read is whole
 			f.spoilt++
 			continue
 		}
@@ -218,6 +212,11 @@ func (f *front) reads() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.read
+}
+
+// ours reports whether the row is money of the shop.
+func ours(row listed) bool {
+	return strings.HasPrefix(row.Order, "order-") && (row.cancel() || row.Word == "DONE") && row.won() > 0
 }
 
 // with changes the front under its lock.

@@ -166,6 +166,7 @@ func (g guard) takeOut(t *testing.T) (seed, words string) {
 	said := regexp.MustCompile(`(?m)^\s+seeds_test\.go:\d+: (.*)$`).FindSubmatch(out)
 	found := regexp.MustCompile(`seed (\d+) FAILED`).FindSubmatch(out)
 	if said == nil || found == nil {
+		t.Logf("%s: %s", g.name, out[max(0, len(out)-500):])
 		return "", ""
 	}
 	return string(found[1]), unnamed(string(said[1]))

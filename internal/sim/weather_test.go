@@ -71,18 +71,12 @@ func faults() []faultKind {
 			return s.reads(func() int { return s.front.read })
 		}},
 		{"list short", func(s *story) func() bool {
-			s.front.with(func() { s.front.short = 1 })
+			s.front.with(func() { s.front.short = true })
 			return s.reads(func() int { return s.front.spoilt })
 		}},
 		{"list empty", func(s *story) func() bool {
 			s.gateway.Fail(tosssim.Fault{Op: tosssim.List, Kind: tosssim.Status}) // so that what was sold is not yet known from it
-			s.front.with(func() {
-				if s.rng.IntN(3) > 0 {
-					s.front.empty = 1
-				} else {
-					s.front.null = 1
-				}
-			})
+			s.front.with(func() { s.front.nothing = one(s, "[]", "[]", "null") })
 			return s.reads(func() int { return s.front.spoilt })
 		}},
 		{"clocks apart", func(s *story) func() bool {
@@ -113,7 +107,7 @@ func (s *story) heal() {
 	s.gateway.Heal()
 	s.gateway.SetDelivery(s.plan)
 	s.front.with(func() {
-		s.front.lateBy, s.front.flick, s.front.short, s.front.empty, s.front.null = nil, false, 0, 0, 0
+		s.front.lateBy, s.front.flick, s.front.short, s.front.nothing = nil, false, false, ""
 	})
 	s.skew.Store(0)
 }
