@@ -33,11 +33,9 @@ func guards() []guard {
 		{"a read that is empty where books have rows is made once more", "reconcile/window.go", `case !believe && empty:`, `case false:`},
 		{"a row that two reads lack is missing", "reconcile/window.go", `return m.markMissing(ctx, *r)`, `return nil`},
 		{"young rows may come and go", "reconcile/window.go", `settled := r.StartedAt.Add(-m.cfg.ListLag)`, `settled := r.StartedAt`},
-		{"only a complete read covers", "reconcile/window.go", `WHERE result = 'complete'
-			ON CONFLICT (only_row)`, `WHERE true
-			ON CONFLICT (only_row)`},
+		{"only a complete read covers", "reconcile/window.go", `WHERE result = 'complete' AND window_from <= started_at`, `WHERE window_from <= started_at`},
 		{"a poll goes on where the last complete one ended", "reconcile/mirror.go", `WHERE result = 'complete' AND reason = 'poll'`, `WHERE reason = 'poll'`},
-		{"every poll reads the last minutes again", "reconcile/mirror.go", `from = from.Add(-overlapMax)`, `from = from.Add(0)`},
+		{"every poll reads the last minutes again", "reconcile/mirror.go", `from = earlier(from, now).Add(-overlapMax)`, `from = earlier(from, now)`},
 		{"the last days are read again each night", "reconcile/mirror.go", `if err != nil || len(left) == 0 {
 		return Polled{}, err`, `if err != nil || len(left) >= 0 {
 		return Polled{}, err`},
