@@ -64,6 +64,19 @@ func TestDay_FollowEachOtherWithoutGap(t *testing.T) {
 	})
 }
 
+// TestSeoul_NeedsNoZoneData: the zone is made, not loaded. Zone data would say UTC+10 for the summer of 1988, when Seoul
+// last put its clocks forward.
+func TestSeoul_NeedsNoZoneData(t *testing.T) {
+	t.Parallel()
+	at := time.Date(1988, 7, 1, 12, 0, 0, 0, time.UTC)
+	if _, loaded := at.In(zone(t, "Asia/Seoul")).Zone(); loaded != 10*60*60 {
+		t.Fatalf("got %d, want the zone data to tell one from the other", loaded)
+	}
+	if name, offset := at.In(Seoul()).Zone(); name != "KST" || offset != 9*60*60 {
+		t.Errorf("got %s %d, want KST and nine hours", name, offset)
+	}
+}
+
 func TestParseDay_Refuses(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "2026-02-30", "2026-13-01", "2026-5-1", "20260501", "2026-05-01T00:00:00", "01/05/2026", "오늘", " 2026-05-01"} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -30,7 +31,8 @@ type Metrics struct {
 	mismatchesOpen, mismatchesAmountAtRisk *prometheus.GaugeVec
 	incidentsOpen, incidentsLeft           prometheus.Gauge
 	incidentsAmountAtRisk, pending         *prometheus.GaugeVec
-	pendingLastChance                      prometheus.Gauge
+	pendingAttempts                        *prometheus.GaugeVec
+	pendingLastChance, pendingNext         prometheus.Gauge
 }
 
 // moneyCurrencies are the currencies that amounts are shown in, each in its minor unit.
@@ -80,6 +82,8 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		incidentsLeft:          gauge("incidents_mismatches", "Mismatches not yet resolved that belong to an open incident."),
 		incidentsAmountAtRisk:  gauges("incidents_at_risk_minor", "Money at risk in mismatches not yet resolved of open incidents, minor units.", "currency"),
 		pending:                gauges("pending_cancels", "Cancels still owed an answer, by how they are doing by the clock.", "line"),
+		pendingAttempts:        gauges("pending_attempts", "Cancels still owed an answer, by the redelivery of 7 that is expected next; 0: no notice has come.", "attempt"),
+		pendingNext:            gauge("pending_next_expected_seconds", "Time until the next redelivery of a pending cancel's notice is expected; infinite when none is."),
 		pendingLastChance:      gauge("pending_last_chance_seconds", "Time until the soonest last chance of a pending cancel that is not past it; infinite when there is none."),
 	}
 	m.start()
@@ -123,6 +127,10 @@ func (m *Metrics) start() {
 	for _, l := range PendingLines() {
 		m.pending.WithLabelValues(string(l))
 	}
+	for n := range RedeliveriesInAll + 1 {
+		m.pendingAttempts.WithLabelValues(strconv.Itoa(n))
+	}
+	m.pendingNext.Set(math.Inf(1))
 	m.pendingLastChance.Set(math.Inf(1))
 	for _, c := range moneyCurrencies() {
 		m.mismatchesAmountAtRisk.WithLabelValues(string(c))
@@ -216,6 +224,12 @@ func (s *Sweeper) measure(ctx context.Context) error {
 		SELECT 'last_chance', '', extract(epoch FROM min(w.deadline) - @now::timestamptz)::bigint
 		FROM work w WHERE w.closed_at IS NULL AND w.deadline > @now AND w.kind IN `+pendingKinds+` HAVING count(*) > 0
 		UNION ALL
+		SELECT 'attempts', COALESCE(LEAST(w.notice_attempt + 1, @redeliveries::integer), 0)::text, count(*)
+		FROM work w WHERE w.closed_at IS NULL AND w.kind IN `+pendingKinds+` GROUP BY 2
+		UNION ALL
+		SELECT 'next', '', extract(epoch FROM min(w.notice_next_at) - @now::timestamptz)::bigint
+		FROM work w WHERE w.closed_at IS NULL AND w.notice_next_at > @now AND w.kind IN `+pendingKinds+` HAVING count(*) > 0
+		UNION ALL
 		SELECT 'at_risk', currency, sum(amount)::bigint FROM mismatches
 		WHERE status <> 'resolved' AND currency IS NOT NULL AND amount IS NOT NULL GROUP BY currency
 		UNION ALL
@@ -234,7 +248,7 @@ func (s *Sweeper) measure(ctx context.Context) error {
 		WHERE r.whole IS NULL
 		HAVING min(first.audit) IS NOT NULL`,
 		s.cfg.closable(now, pgx.StrictNamedArgs{
-			"late": now.Add(-lateAfter), "opening": s.cfg.OpeningAt.Truncate(time.Second), "opened": !s.cfg.OpeningAt.IsZero(),
+			"late": now.Add(-lateAfter), "redeliveries": RedeliveriesInAll, "opening": s.cfg.OpeningAt.Truncate(time.Second), "opened": !s.cfg.OpeningAt.IsZero(),
 		}))
 	if err != nil {
 		return fmt.Errorf("measure: %w", err)
@@ -269,6 +283,13 @@ func (m *Metrics) show(figures []gaugeRow) {
 	}
 	for _, l := range PendingLines() {
 		m.pending.WithLabelValues(string(l)).Set(value("pending", string(l)))
+	}
+	for n := range RedeliveriesInAll + 1 {
+		m.pendingAttempts.WithLabelValues(strconv.Itoa(n)).Set(value("attempts", strconv.Itoa(n)))
+	}
+	m.pendingNext.Set(math.Inf(1))
+	if left, some := at["next|"]; some {
+		m.pendingNext.Set(float64(left))
 	}
 	m.pendingLastChance.Set(math.Inf(1))
 	if left, some := at["last_chance|"]; some {

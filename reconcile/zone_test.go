@@ -17,7 +17,8 @@ import (
 const innerZone = "DAESA_TEST_ZONE_INNER"
 
 // TestDays_WhateverTheMachineTakesForTheTime runs the days of two months in processes with other ideas of the time: no
-// zone set, UTC, New York, one that does not exist, and no zone data where they are looked for.
+// zone set, UTC, New York, one that does not exist, and zone data looked for where there are none. That days need no zone
+// data at all is TestSeoul_NeedsNoZoneData.
 func TestDays_WhateverTheMachineTakesForTheTime(t *testing.T) {
 	t.Parallel()
 	if os.Getenv(innerZone) != "" {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -117,6 +118,9 @@ func closedSets() []string {
 	}
 	for _, line := range reconcile.PendingLines() {
 		add("daesa_reconcile_pending_cancels", "line", string(line))
+	}
+	for n := range reconcile.RedeliveriesInAll + 1 {
+		add("daesa_reconcile_pending_attempts", "attempt", strconv.Itoa(n))
 	}
 	return names
 }

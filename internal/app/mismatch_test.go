@@ -223,5 +223,12 @@ func TestPending(t *testing.T) {
 		if got := line(); got != step.want {
 			t.Errorf("got %s, want %s", got, step.want)
 		}
+		if strings.HasPrefix(step.want, "awaiting") {
+			w.sweep() // it refreshes the gauges
+			got := series(t, w.app.Registry())
+			if n, next := got["daesa_reconcile_pending_attempts{attempt=2}"], got["daesa_reconcile_pending_next_expected_seconds{}"]; n != 1 || next != 120 {
+				t.Errorf("got %v waiting for redelivery 2 in %v s, want 1 in 120", n, next)
+			}
+		}
 	}
 }
