@@ -125,23 +125,7 @@ func (a *Auditor) advance(ctx context.Context, scope Scope, now time.Time, watch
 				return err
 			}
 		}
-		enough, err := r.catchUp(ctx)
-		if err != nil {
-			return err
-		}
-		var t *tally
-		if !enough || scope.Name == ScopeAll {
-			if t, err = r.everything(ctx, enough); err != nil {
-				return err
-			}
-		}
-		switch scope.Name {
-		case ScopeDay:
-			t, err = r.day(ctx, w, scope.Day, watch)
-		case ScopeRecent:
-			t, err = r.runningTally(ctx)
-		case ScopeAll:
-		}
+		t, enough, err := r.compared(ctx, scope, w, watch)
 		if err != nil {
 			return err
 		}
@@ -154,6 +138,27 @@ func (a *Auditor) advance(ctx context.Context, scope Scope, now time.Time, watch
 		return r.settle(ctx, !enough)
 	})
 	return s, err
+}
+
+// compared is what the scope comes to, once what changed has been judged. Enough is false when what was remembered did
+// not suffice and everything was compared instead.
+func (r *round) compared(ctx context.Context, scope Scope, w window, watch watcher) (t *tally, enough bool, err error) {
+	if enough, err = r.catchUp(ctx); err != nil {
+		return nil, enough, err
+	}
+	if !enough || scope.Name == ScopeAll {
+		if t, err = r.everything(ctx, enough); err != nil {
+			return nil, enough, err
+		}
+	}
+	switch scope.Name {
+	case ScopeDay:
+		t, err = r.day(ctx, w, scope.Day, watch)
+	case ScopeRecent:
+		t, err = r.runningTally(ctx)
+	case ScopeAll:
+	}
+	return t, enough, err
 }
 
 // compare reads everything in full, in one snapshot that cannot write. Each transaction that it looked at is handed to

@@ -60,6 +60,7 @@ func TestForget_RowsOfTheList(t *testing.T) {
 			('none', 'none', false, '10 minutes'), ('foreign', 'cancel', true, '10 minutes'), ('work', 'none', false, '10 minutes'),
 			('mismatch', 'none', false, '10 minutes'), ('accepted', 'cancel', true, '10 minutes'), ('before', 'none', false, '20 hours'),
 			('unclosed', 'none', false, '-24 hours')) AS r (key, kind, other, age)`, noon())
+	//nolint:dupword // three columns that are whole or not there
 	s.exec(`INSERT INTO audit_runs (scope, day, started_at, ended_at, as_of, verdict, statement, closed, digest, facts)
 		VALUES ('day', '2026-11-30', $1, $1, $1, 'reconciled', '{}', '-', sha256('-'), sha256('-')),
 			('day', '2026-12-01', $1, $1, $1, 'incomplete', '{}', NULL, NULL, NULL)`, noon())

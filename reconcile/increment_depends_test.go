@@ -13,6 +13,7 @@ import (
 // of the next minute.
 func TestIncrement_WhatDependsOnIt(t *testing.T) {
 	t.Parallel()
+	//nolint:dupword // one time in several columns
 	const (
 		listed = `INSERT INTO mirror (transaction_key, payment_key, order_id, kind, word, currency, amount, negative, at, day, first_seen_at, last_seen_at, first_run)
 			SELECT 'g', 'pay-1', 'order-1', 'cancel', 'CANCELED', 'KRW', 1000, false, at, (at AT TIME ZONE 'Asia/Seoul')::date, at, at, 1 FROM noon`
