@@ -214,6 +214,13 @@ func (f *front) reads() int {
 	return f.read
 }
 
+// moving reports whether young rows come and go.
+func (f *front) moving() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.flick
+}
+
 // ours reports whether the row is money of the shop.
 func ours(row listed) bool {
 	return strings.HasPrefix(row.Order, "order-") && (row.cancel() || row.Word == "DONE") && row.won() > 0

@@ -174,9 +174,13 @@ func (s *story) agenda() []func() {
 func (s *story) pass(d time.Duration) {
 	s.Helper()
 	end := s.clock.Now().Add(d)
-	if d > 2*time.Minute {
+	if d > 5*time.Minute {
 		s.clock.Advance(time.Minute)
 		s.tick()
+		if s.front.moving() { // a young row is seen to come and go
+			s.clock.Advance(2 * time.Minute)
+			s.tick()
+		}
 	}
 	for range eventsMax {
 		next, any := s.next()
