@@ -84,13 +84,10 @@ func (h *history) grow(ctx context.Context, n int) error {
 	return tidy(ctx, conn, historyTables())
 }
 
-// tidy gathers the statistics that plans are made from, and writes everything down.
+// tidy gathers the statistics that plans are made from.
 func tidy(ctx context.Context, on executor, tables []string) error {
 	if _, err := on.Exec(ctx, `VACUUM (ANALYZE) `+strings.Join(tables, ", ")); err != nil {
 		return fmt.Errorf("gather statistics: %w", err)
-	}
-	if _, err := on.Exec(ctx, `CHECKPOINT`); err != nil {
-		return fmt.Errorf("write everything down: %w", err)
 	}
 	return nil
 }

@@ -42,10 +42,12 @@ func (b *scaleBench) seal(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	aDayLater := time.Now().AddDate(0, 0, b.seals) // than the last
 	sealer, err := seal.New(seal.Config{
 		DB: b.history.db, Metrics: seal.NewMetrics(prometheus.NewRegistry()), Log: slog.New(slog.DiscardHandler),
-		Now: func() time.Time { return time.Now().AddDate(0, 0, b.seals) }, // a day after the last
-		Key: key, Witness: seal.NewWitness(b.keyFile + ".heads"),
+		Now:         func() time.Time { return aDayLater },
+		DatabaseNow: func(context.Context) (time.Time, error) { return aDayLater, nil },
+		Key:         key, Witness: seal.NewWitness(b.keyFile + ".heads"),
 	})
 	if err != nil {
 		return err
