@@ -42,11 +42,12 @@ func (w *TidyWorker) forget(ctx context.Context) error {
 	}{
 		{"requests of callers", `
 			DELETE FROM caller_requests
-			WHERE (scope, key) IN (
-				SELECT scope, key FROM caller_requests
+			WHERE ctid = ANY (ARRAY(
+				SELECT ctid FROM caller_requests
 				WHERE created_at < @before AND (lease_until IS NULL OR lease_until < @now)
 				ORDER BY created_at
-				LIMIT @limit)`, pgx.StrictNamedArgs{"before": now.Add(-w.cfg.Keep.CallerRequests), "now": now, "limit": tidyBatch}},
+				LIMIT @limit
+				FOR UPDATE SKIP LOCKED))`, pgx.StrictNamedArgs{"before": now.Add(-w.cfg.Keep.CallerRequests), "now": now, "limit": tidyBatch}},
 		{"delivered events", `
 			DELETE FROM events
 			WHERE delivered_at IS NOT NULL AND event_id = ANY (ARRAY(
