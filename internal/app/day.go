@@ -72,7 +72,7 @@ func (c *dayCommand) run(ctx context.Context, command, databaseURL string, log *
 		return err
 	})
 	switch {
-	case errors.Is(err, reconcile.ErrDayNotClosed), errors.Is(err, reconcile.ErrDayDiffers):
+	case errors.Is(err, reconcile.ErrDayNotClosed), errors.Is(err, reconcile.ErrDayDiffers), errors.Is(err, reconcile.ErrSignedBefore):
 		return ExitBreaks, err
 	case err != nil:
 		return ExitIncomplete, err

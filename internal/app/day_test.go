@@ -108,6 +108,33 @@ func TestMain_Day(t *testing.T) {
 	day(1, "CHANGED SINCE", "list", "-from", "2026-04-15", "-to", "2026-04-15")
 }
 
+// TestMain_DaySignedBefore: who signed a day that changed by much afterwards is refused, not told that the command failed.
+func TestMain_DaySignedBefore(t *testing.T) {
+	t.Parallel()
+	w, _ := closedWorld(t)
+	w.exec(`UPDATE second_person SET above = 100`)
+	day := func(verb string) (int, string, string) {
+		return command("day", "-database-url", w.url, "-opening-at", w.cfg.OpeningAt.Format(time.RFC3339), verb, "2026-04-15")
+	}
+	if code, out, errs := day("sign"); code != 0 {
+		t.Fatalf("got %d\n%s%s", code, out, errs)
+	}
+	now := w.clock.Now()
+	w.clock.Set(ledger.Day("2026-04-15").End().Add(-time.Second))
+	key := w.text(`SELECT payment_key FROM payments`)
+	w.dashboard(key, 10_000)
+	w.clock.Set(now)
+	w.wantDelivery(w.newest(key), http.StatusOK)
+	w.clock.Advance(2 * time.Hour)
+	w.must(w.app.RereadList(t.Context()))
+	if code, out, errs := day("close"); code != 0 {
+		t.Fatalf("got %d\n%s%s", code, out, errs)
+	}
+	if code, out, errs := day("sign"); code != 1 || !strings.Contains(errs, "another must sign") {
+		t.Errorf("got %d\n%s%s", code, out, errs)
+	}
+}
+
 // TestMain_OtherSettings: a command that was told another opening or list lag than the service neither closes nor signs a
 // day, and what it only prints comes with a warning. A look at what is kept needs no settings.
 func TestMain_OtherSettings(t *testing.T) {
