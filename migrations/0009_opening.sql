@@ -27,8 +27,8 @@ CREATE TABLE imports (
     rows       integer NOT NULL,
     CONSTRAINT imports_one_per_content UNIQUE (source, digest)
 );
-COMMENT ON TABLE imports IS 'What was taken over from the system before this one. The same content again goes on with its own row.';
-COMMENT ON COLUMN imports.digest IS 'SHA-256 of the file, or of the payments chosen from the mirror.';
+COMMENT ON TABLE imports IS 'What was taken over from the system before this one. The same file or stretch again goes on with its own row.';
+COMMENT ON COLUMN imports.digest IS 'SHA-256 of the file, or of the stretch chosen from the mirror.';
 COMMENT ON COLUMN imports.ended_at IS 'When every row had a result; NULL while one is left.';
 
 CREATE TABLE import_rows (

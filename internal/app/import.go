@@ -8,10 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"daesa/ledger"
@@ -77,6 +79,9 @@ func (c importCommand) run(ctx context.Context, databaseURL string, log *slog.Lo
 	if (c.CSV == "") == !c.FromMirror {
 		return ExitIncomplete, errors.New("name what to import: --csv FILE or --from-mirror, one of them")
 	}
+	if err := c.keepsFile(); err != nil {
+		return ExitIncomplete, err
+	}
 	code := ExitIncomplete
 	err = withWorkbench(ctx, cfg, func(w *workbench) error {
 		ourOrders, err := w.cfg.ourOrders()
@@ -111,6 +116,26 @@ func (c importCommand) run(ctx context.Context, databaseURL string, log *slog.Lo
 		code = ExitBreaks
 	}
 	return code, err
+}
+
+// rejects is where rejected rows go.
+func (c importCommand) rejects() string {
+	return cmp.Or(c.Rejects, cmp.Or(c.CSV, "import")+".rejects.csv")
+}
+
+// keepsFile refuses to write the rejects over the file they come from.
+func (c importCommand) keepsFile() error {
+	rejects, err := os.Stat(c.rejects())
+	if c.CSV == "" || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look where rejected rows go: %w", err)
+	}
+	if file, err := os.Stat(c.CSV); err == nil && os.SameFile(file, rejects) {
+		return errors.New("--rejects names the file of payments itself: choose another")
+	}
+	return nil
 }
 
 func exitOfImport(s opening.Summary, err error) int {
@@ -166,10 +191,15 @@ func (c importCommand) printImport(stdout, stderr io.Writer, claims opening.Clai
 	} else {
 		done.write(stdout)
 	}
-	if s.Rejected == 0 || (!c.Apply && c.Rejects == "") {
+	path := c.rejects()
+	switch {
+	case !c.Apply && c.Rejects == "":
+		return nil
+	case s.Rejected == 0 && s.Left == 0:
+		return removeRejects(path)
+	case s.Rejected == 0:
 		return nil
 	}
-	path := cmp.Or(c.Rejects, cmp.Or(c.CSV, "import")+".rejects.csv")
 	if err := writeRejects(path, claims.Header, s.Rows); err != nil {
 		return err
 	}
@@ -233,7 +263,20 @@ func (d imported) write(w io.Writer) {
 	}
 }
 
-// writeRejects writes rejected rows as they came, with their line and the reason. The file can be imported itself.
+// removeRejects takes away what an earlier run rejected, once nothing is.
+func removeRejects(path string) error {
+	old, err := os.Lstat(path)
+	if err == nil && old.Mode().IsRegular() {
+		err = os.Remove(path)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove the rows that were rejected before: %w", err)
+	}
+	return nil
+}
+
+// writeRejects writes rejected rows as they came, with their line and the reason. The file can be imported itself; the
+// byte order mark tells a spreadsheet that it is UTF-8.
 func writeRejects(path string, header []string, rows []opening.Row) error {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600) //nolint:gosec // the path is the operator's own
 	if err != nil {
@@ -242,11 +285,12 @@ func writeRejects(path string, header []string, rows []opening.Row) error {
 	var keep []int
 	var titles []string
 	for n, title := range header {
-		if title != "line" && title != "reason" {
+		if name := strings.TrimSpace(title); !strings.EqualFold(name, "line") && !strings.EqualFold(name, "reason") {
 			keep, titles = append(keep, n), append(titles, title)
 		}
 	}
 	w := csv.NewWriter(file)
+	_, markErr := file.WriteString("\ufeff")
 	lines := [][]string{append(titles, "line", "reason")}
 	for _, r := range rows {
 		if r.Result != opening.ResultRejected {
@@ -262,7 +306,7 @@ func writeRejects(path string, header []string, rows []opening.Row) error {
 		}
 		lines = append(lines, append(fields, strconv.Itoa(r.Claim.Line), r.Reason))
 	}
-	if err := errors.Join(w.WriteAll(lines), file.Close()); err != nil {
+	if err := errors.Join(markErr, w.WriteAll(lines), file.Close()); err != nil {
 		return fmt.Errorf("write the rejected rows: %w", err)
 	}
 	return nil

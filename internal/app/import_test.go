@@ -2,7 +2,9 @@ package app_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -125,6 +127,46 @@ func TestStory_NobodyMovedIn(t *testing.T) {
 	}
 	if st, err := w.app.AuditAll(t.Context()); err != nil || st.Verdict != "reconciled" {
 		t.Errorf("got %s %v and %v", st.Verdict, st.Reasons, err)
+	}
+}
+
+// TestImport_Rejects: the rejects are written for a spreadsheet, never over the file they come from, can be imported
+// themselves, and go once nothing is rejected any more.
+func TestImport_Rejects(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.clock.Set(w.cfg.OpeningAt.Add(-48 * time.Hour))
+	key := soldElsewhere(t, w.sim, "order-old-1", 10_000)
+	w.clock.Set(opening())
+	dir := t.TempDir()
+	file, alias := filepath.Join(dir, "payments.csv"), filepath.Join(dir, "alias.csv")
+	write := func(amount string) {
+		w.must(os.WriteFile(file, []byte("Payment_Key,order_id,amount,Reason, LINE\n"+key+",order-old-1,"+amount+",old,7\n"), 0o600))
+	}
+	write("9999")
+	w.must(os.Link(file, alias))
+	for _, same := range []string{file, alias} {
+		if code, _, errs := w.importing(file, "-apply", "-rejects", same); code != 2 || !strings.Contains(errs, "--rejects names the file") {
+			t.Errorf("%s: got %d %s", same, code, errs)
+		}
+	}
+	if code, out, errs := w.importing(file, "-apply"); code != 1 {
+		t.Fatalf("got %d\n%s%s", code, out, errs)
+	}
+	rejects, err := os.ReadFile(file + ".rejects.csv")
+	w.must(err)
+	if want := "\ufeffPayment_Key,order_id,amount,line,reason\n" + key + ",order-old-1,9999,2,"; !strings.HasPrefix(string(rejects), want) {
+		t.Errorf("the rejects are\n%q, want\n%q", rejects, want)
+	}
+	if code, out, errs := w.importing(file + ".rejects.csv"); code != 1 || !strings.Contains(out, "rejected 1") {
+		t.Errorf("the rejects themselves: got %d\n%s%s", code, out, errs)
+	}
+	write("10000")
+	if code, out, errs := w.importing(file, "-apply"); code != 0 {
+		t.Fatalf("corrected: got %d\n%s%s", code, out, errs)
+	}
+	if _, err := os.Stat(file + ".rejects.csv"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("nothing is rejected and the file of rejects is still there: %v", err)
 	}
 }
 

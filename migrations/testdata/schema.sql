@@ -911,11 +911,11 @@ CREATE TABLE public.imports (
 
 -- Name: TABLE imports; Type: COMMENT; Schema: public; Owner: -
 
-COMMENT ON TABLE public.imports IS 'What was taken over from the system before this one. The same content again goes on with its own row.';
+COMMENT ON TABLE public.imports IS 'What was taken over from the system before this one. The same file or stretch again goes on with its own row.';
 
 -- Name: COLUMN imports.digest; Type: COMMENT; Schema: public; Owner: -
 
-COMMENT ON COLUMN public.imports.digest IS 'SHA-256 of the file, or of the payments chosen from the mirror.';
+COMMENT ON COLUMN public.imports.digest IS 'SHA-256 of the file, or of the stretch chosen from the mirror.';
 
 -- Name: COLUMN imports.ended_at; Type: COMMENT; Schema: public; Owner: -
 

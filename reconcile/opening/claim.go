@@ -22,7 +22,7 @@ func Sources() []Source { return []Source{SourceCSV, SourceMirror} }
 
 // Claim is what a row says of one payment. Fields that the row leaves out are not compared.
 type Claim struct {
-	Line       int // of the file, or the number in the mirror's order
+	Line       int // of the file, or the payment's number in the import of a stretch of the mirror
 	PaymentKey string
 	OrderID    string
 	Amount     ledger.Money
@@ -39,8 +39,8 @@ type Claim struct {
 // Claims is everything one import is asked to take over.
 type Claims struct {
 	Source Source
-	Name   string // of the file, for people
-	Digest [sha256.Size]byte
+	Name   string            // of the file, for people
+	Digest [sha256.Size]byte // of the file, or of the stretch of the mirror: which import it is
 	Header []string
 	Rows   []Claim
 }

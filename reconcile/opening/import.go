@@ -161,7 +161,8 @@ func (i *Importer) alone(ctx context.Context, fn func() error) (err error) {
 	return fn()
 }
 
-// all works on the rows, some at once. A failure that is not a row's own stops it.
+// all works on the rows, those of some orders at once and those of one order one after the other, so that the first that
+// fits has it. A failure that is not a row's own stops it.
 func (i *Importer) all(ctx context.Context, claims Claims, id int64) (Summary, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -170,33 +171,73 @@ func (i *Importer) all(ctx context.Context, claims Claims, id int64) (Summary, e
 		s.Rows[n] = Row{Claim: c, Result: ResultLeft}
 	}
 	var mu sync.Mutex
-	next := 0
+	orders, next := byOrder(claims.Rows), 0
 	var workers sync.WaitGroup
 	for range i.cfg.Parallel {
 		workers.Go(func() {
 			for {
 				mu.Lock()
-				n := next
+				order := next
 				next++
 				mu.Unlock()
-				if n >= len(claims.Rows) || ctx.Err() != nil {
+				if order >= len(orders) {
 					return
 				}
-				row, err := i.one(ctx, claims.Rows[n], id)
-				if err != nil {
+				if err := i.order(ctx, claims.Rows, orders[order], id, func(n int, row Row) {
+					mu.Lock()
+					defer mu.Unlock()
+					s.Rows[n] = row
+					s = s.with(row)
+					i.cfg.Progress(s)
+				}); err != nil {
 					stop(err)
 					return
 				}
-				mu.Lock()
-				s.Rows[n] = row
-				s = s.with(row)
-				i.cfg.Progress(s)
-				mu.Unlock()
 			}
 		})
 	}
 	workers.Wait()
 	return s, context.Cause(ctx)
+}
+
+// byOrder groups the rows' places by the order they name, in the order of the source.
+func byOrder(rows []Claim) [][]int {
+	var orders [][]int
+	at := make(map[string]int)
+	for n, c := range rows {
+		group, there := at[c.OrderID]
+		if !there {
+			group = len(orders)
+			at[c.OrderID], orders = group, append(orders, nil)
+		}
+		orders[group] = append(orders[group], n)
+	}
+	return orders
+}
+
+// order works on the rows of one order. A dry run leaves nothing in the books that a later row could meet, so it
+// remembers the line whose payment would hold the order.
+func (i *Importer) order(ctx context.Context, rows []Claim, places []int, id int64, done func(int, Row)) error {
+	holder := 0
+	for _, n := range places {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		row, err := i.one(ctx, rows[n], id)
+		if err != nil {
+			return err
+		}
+		switch {
+		case i.cfg.Apply || row.Result != ResultImported:
+		case holder > 0:
+			reason := fmt.Sprintf("order %s, by line %d: %v", row.Claim.OrderID, holder, ledger.ErrOrderTaken)
+			row = Row{Claim: row.Claim, Result: ResultRejected, Reason: reason}
+		default:
+			holder = row.Claim.Line
+		}
+		done(n, row)
+	}
+	return nil
 }
 
 // with counts one more row.
@@ -264,9 +305,6 @@ func (i *Importer) judge(ctx context.Context, c Claim) (Row, ledger.Import, erro
 			return Row{Claim: c, Result: ResultLeft, Reason: err.Error()}, ledger.Import{}, nil
 		}
 		return row, ledger.Import{}, err
-	}
-	if c.Amount.IsZero() {
-		c.Amount = seen.Total
 	}
 	if difference := c.differs(seen, i.cfg.OpeningAt); difference != "" {
 		return rejected(difference)

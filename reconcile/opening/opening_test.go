@@ -328,10 +328,15 @@ func TestRun_OrdersInTheWay(t *testing.T) {
 		_, err := s.books.CreateOrder(t.Context(), tx, ledger.Order{ID: "order-2", Amount: ledger.Won(2000), ExpiresAt: noon()})
 		return err
 	})
-	summary, err := s.run("payment_key,order_id,amount\n"+first+",order-1,1000\n"+second+",order-1,1000\n"+third+",order-2,1000\n"+foreign+",other-1,1000\n",
-		func(c *opening.Config) { c.Parallel, c.OurOrders = 1, regexp.MustCompile(`^order-`) })
-	if s.must(err); sums(summary) != "4 = 1 + 0 + 3 + 0" {
-		t.Errorf("got %s: %+v", sums(summary), summary.Rows)
+	file := "payment_key,order_id,amount\n" + first + ",order-1,1000\n" + second + ",order-1,1000\n" + third + ",order-2,1000\n" + foreign + ",other-1,1000\n"
+	for _, apply := range []bool{false, true} {
+		summary, err := s.run(file, func(c *opening.Config) { c.Apply, c.OurOrders = apply, regexp.MustCompile(`^order-`) })
+		if s.must(err); sums(summary) != "4 = 1 + 0 + 3 + 0" || summary.Rows[0].Result != opening.ResultImported {
+			t.Errorf("apply %t: got %s: %+v", apply, sums(summary), summary.Rows)
+		}
+		if got := summary.Rows[1].Reason; !strings.Contains(got, ledger.ErrOrderTaken.Error()) {
+			t.Errorf("apply %t: the second payment of the order is rejected because %q", apply, got)
+		}
 	}
 	if n := s.number(`SELECT count(*) FROM payments`) + s.number(`SELECT count(*) FROM mismatches`); n != 1 {
 		t.Errorf("got %d payments and mismatches, want the one payment", n)
@@ -363,6 +368,54 @@ func TestFromMirror(t *testing.T) {
 		if s.must(err); sums(summary) != want {
 			t.Errorf("got %s, want %s: %+v", sums(summary), want, summary.Rows)
 		}
+	}
+	ledgertest.RequireSound(t, s.db)
+}
+
+// TestFromMirror_GoesOn: an import of a stretch that stopped in the middle goes on as the same import, each payment with a
+// note of its own, also when the list has shown more meanwhile.
+func TestFromMirror_GoesOn(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	listed := func(order string) {
+		t.Helper()
+		_, err := s.db.Exec(t.Context(), `
+			INSERT INTO mirror (transaction_key, payment_key, order_id, kind, word, currency, amount, negative, at, day, first_seen_at, last_seen_at, first_run)
+			VALUES ('t' || $1, $1, $2, 'capture', 'DONE', 'KRW', 1000, false, $3, '2026-11-29', $3, $3, 1)`,
+			s.sold(order, 1000), order, noon().Add(-24*time.Hour))
+		s.must(err)
+	}
+	run := func(ctx context.Context, asker opening.Asker) string {
+		t.Helper()
+		claims, err := opening.FromMirror(ctx, s.db, time.Unix(0, 0), noon(), noon())
+		s.must(err)
+		cfg := s.cfg
+		cfg.Parallel, cfg.Gateway = 1, asker
+		importer, err := opening.New(cfg)
+		s.must(err)
+		summary, err := importer.Run(ctx, claims)
+		if err != nil && !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		return sums(summary)
+	}
+	for n := range 4 {
+		listed(fmt.Sprintf("order-%d", n))
+	}
+	ctx, die := context.WithCancel(t.Context())
+	defer die()
+	if got := run(ctx, &dying{Asker: s.client, at: 3, die: die}); got != "4 = 2 + 0 + 0 + 2" {
+		t.Errorf("stopped: got %s", got)
+	}
+	listed("order-4")
+	if got := run(t.Context(), s.client); got != "3 = 3 + 0 + 0 + 0" {
+		t.Errorf("again: got %s", got)
+	}
+	if n := s.number(`SELECT count(*) FROM imports WHERE rows = 5 AND ended_at IS NOT NULL`); n != 1 || s.number(`SELECT count(*) FROM imports`) != 1 {
+		t.Errorf("got %d imports of 5 rows that ended, want just the one", n)
+	}
+	if n := s.number(`SELECT count(*) FROM import_rows r JOIN payments p USING (payment_key) WHERE r.result = 'imported'`); n != 5 {
+		t.Errorf("%d payments are noted as imported, want 5", n)
 	}
 	ledgertest.RequireSound(t, s.db)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// begin writes the import's own row, or finds it when the same content was begun before.
+// begin writes the import's own row, or finds it when the same file or stretch was begun before.
 func (i *Importer) begin(ctx context.Context, claims Claims) (id int64, err error) {
 	rows, err := i.cfg.DB.Query(ctx, `
 		INSERT INTO imports AS i (source, digest, name, opening_at, started_by, started_at, rows)
@@ -42,9 +42,12 @@ func (i *Importer) queueRow(b *pgx.Batch, id int64, r Row) {
 		})
 }
 
-// end notes that every row has a result.
+// end notes that every row has a result. The list may have shown more of a stretch meanwhile.
 func (i *Importer) end(ctx context.Context, id int64) error {
-	_, err := i.cfg.DB.Exec(ctx, `UPDATE imports SET ended_at = @now WHERE import_id = @id AND ended_at IS NULL`,
+	_, err := i.cfg.DB.Exec(ctx, `
+		UPDATE imports
+		SET ended_at = COALESCE(ended_at, @now), rows = greatest(rows, (SELECT count(*) FROM import_rows WHERE import_id = @id))
+		WHERE import_id = @id`,
 		pgx.StrictNamedArgs{"now": i.now(), "id": id})
 	if err != nil {
 		return fmt.Errorf("end the import: %w", err)
