@@ -196,9 +196,9 @@ func (s *Sweeper) strange(ctx context.Context, tx pgx.Tx, seen ledger.Observatio
 	if seen.Evidence != ledger.EvidenceCaptured || s.cfg.foreign(seen.OrderID) {
 		return c, nil
 	}
-	capture := ""
-	if len(seen.Cancels) == 0 {
-		capture = seen.LastTransactionKey // as the list names it
+	capture, err := nameOfCapture(ctx, tx, seen)
+	if err != nil {
+		return c, err
 	}
 	b := &pgx.Batch{}
 	ledger.QueueMismatch(b, ledger.Finding{
@@ -207,4 +207,28 @@ func (s *Sweeper) strange(ctx context.Context, tx pgx.Tx, seen ledger.Observatio
 		Gateway: map[string]any{"word": seen.Word, "total": seen.Total.Decimal(), "currency": seen.Total.Currency},
 	}, s.cfg.now())
 	return c, tx.SendBatch(ctx, b).Close()
+}
+
+// nameOfCapture is the transaction key of the payment's capture, so that what the sweeper finds and what the list shows
+// are one mismatch: as the list has it, or as the answer names it when nothing came after it; "" when neither tells.
+func nameOfCapture(ctx context.Context, tx pgx.Tx, seen ledger.Observation) (string, error) {
+	rows, err := tx.Query(ctx, `
+		SELECT g.transaction_key
+		FROM mirror g
+		WHERE g.payment_key = @payment_key AND g.kind = 'capture' AND g.amount > 0
+		ORDER BY g.at, g.transaction_key
+		LIMIT 1`, pgx.StrictNamedArgs{"payment_key": seen.PaymentKey})
+	if err != nil {
+		return "", fmt.Errorf("look for the capture of payment %s: %w", seen.PaymentKey, err)
+	}
+	listed, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("look for the capture of payment %s: %w", seen.PaymentKey, err)
+	case len(listed) > 0:
+		return listed[0], nil
+	case len(seen.Cancels) == 0:
+		return seen.LastTransactionKey, nil
+	}
+	return "", nil
 }
