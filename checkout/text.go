@@ -2,7 +2,6 @@ package checkout
 
 import (
 	"fmt"
-	"strings"
 
 	"daesa/ledger"
 )
@@ -40,14 +39,14 @@ func text(facts map[string]any, name string) string {
 func won(amount, currency string) string {
 	switch ledger.Currency(currency) {
 	case ledger.KRW:
-		return grouped(amount) + "원"
+		return ledger.Grouped(amount) + "원"
 	case ledger.JPY:
-		return grouped(amount) + "엔"
+		return ledger.Grouped(amount) + "엔"
 	case ledger.USD:
-		return grouped(amount) + "달러"
+		return ledger.Grouped(amount) + "달러"
 	case ledger.Credits:
 	}
-	return grouped(amount) + " " + currency
+	return ledger.Grouped(amount) + " " + currency
 }
 
 // subject is won with the particle of a subject: 원 and 엔 end in a consonant, 달러 does not.
@@ -59,20 +58,4 @@ func subject(amount, currency string) string {
 }
 
 // english writes an amount with its currency first: KRW 50,000.
-func english(amount, currency string) string { return currency + " " + grouped(amount) }
-
-// grouped puts a comma after every three digits before the point.
-func grouped(amount string) string {
-	whole, fraction, has := strings.Cut(amount, ".")
-	var b strings.Builder
-	for i, digit := range whole {
-		if i > 0 && (len(whole)-i)%3 == 0 {
-			b.WriteByte(',')
-		}
-		b.WriteRune(digit)
-	}
-	if has {
-		b.WriteString("." + fraction)
-	}
-	return b.String()
-}
+func english(amount, currency string) string { return currency + " " + ledger.Grouped(amount) }

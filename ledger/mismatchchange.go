@@ -9,6 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"daesa/internal/postgres"
 )
 
 type mismatchRow struct {
@@ -118,7 +120,7 @@ func queueChange(b *pgx.Batch, before, after Mismatch, c Change, now time.Time) 
 		WHERE mismatch_id = @id AND revision = @revision`,
 		pgx.StrictNamedArgs{
 			"status": after.Status, "assignee": after.Assignee, "proposal": after.Proposal, "resolved_as": after.ResolvedAs,
-			"resolved_by": after.ResolvedBy, "resolved_at": nullable(after.ResolvedAt), "note": after.Note, "incident": after.Incident,
+			"resolved_by": after.ResolvedBy, "resolved_at": postgres.NullTime(after.ResolvedAt), "note": after.Note, "incident": after.Incident,
 			"now": now, "by": c.By, "remark": strings.TrimSpace(c.Note), "id": before.ID, "revision": before.Revision,
 		}).Exec(func(tag pgconn.CommandTag) error {
 		if tag.RowsAffected() == 0 {

@@ -169,14 +169,6 @@ func instant(t *time.Time) time.Time {
 	return *t
 }
 
-// nullable turns a zero time into NULL.
-func nullable(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
-}
-
 // nullableMinor keeps an amount that the gateway did not tell as NULL: it is not nothing.
 func nullableMinor(m Money) *int64 {
 	if m.Currency == "" {

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"daesa/internal/postgres"
 )
 
 // batch is everything a decision means, as statements.
@@ -64,7 +66,7 @@ func (e *effects) queuePayment(b *pgx.Batch, now time.Time) {
 			pgx.StrictNamedArgs{
 				"payment_key": p.Key, "status": p.Status, "captured": p.Captured().Minor, "canceled": p.Canceled().Minor,
 				"surplus": p.Surplus, "attempt": p.Attempt, "generation": p.Generation,
-				"undecided_since": nullable(p.UndecidedSince), "waiting_seen_at": nullable(p.WaitingSeenAt),
+				"undecided_since": postgres.NullTime(p.UndecidedSince), "waiting_seen_at": postgres.NullTime(p.WaitingSeenAt),
 				"virtual_account": p.VirtualAccount, "secret_digest": p.SecretDigest, "reason": p.Reason, "method": p.Method,
 				"credits_granted": p.CreditsGranted, "credits_revoked": p.CreditsRevoked,
 				"supplied": nullableMinor(p.Tax.Supplied), "vat": nullableMinor(p.Tax.VAT),

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"daesa/internal/postgres"
 	"daesa/ledger"
 )
 
@@ -55,7 +56,7 @@ const closable = `
 
 // closable adds what the days are named by to the arguments of a statement.
 func (c Config) closable(now time.Time, args pgx.StrictNamedArgs) pgx.StrictNamedArgs {
-	args["now"], args["opens"] = now, nullTime(c.OpeningAt)
+	args["now"], args["opens"] = now, postgres.NullTime(c.OpeningAt)
 	args["oldest"] = string(ledger.DayOf(now.Add(-closingDays * day)))
 	args["last"] = string(LastEnded(now.Add(-c.ListLag)))
 	return args
@@ -119,11 +120,4 @@ func (a *Auditor) RunNightly(ctx context.Context) (s Statement, ran bool, err er
 	}
 	s, err = a.Run(ctx, Scope{Name: ScopeAll})
 	return s, true, err
-}
-
-func nullTime(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
 }

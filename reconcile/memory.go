@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"daesa/internal/postgres"
 	"daesa/ledger"
 )
 
@@ -229,7 +230,7 @@ const memoryKept = `x.subject, x.key, x.payment_key, x.order_id, x.day, x.curren
 func (m *memory) row() memoryRow {
 	r := memoryRow{
 		Subject: m.about, Key: m.key, PaymentKey: m.paymentKey, OrderID: m.orderID,
-		RecheckAt: nullTime(m.recheckAt), RecheckAsOf: nullTime(m.recheckAsOf),
+		RecheckAt: postgres.NullTime(m.recheckAt), RecheckAsOf: postgres.NullTime(m.recheckAsOf),
 	}
 	if m.plain() {
 		day := string(m.parts[0].Day)

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"daesa/internal/postgres"
+	"daesa/ledger"
 )
 
 // reader is a mirror whose process holds the lock of the list.
@@ -86,7 +87,7 @@ func (m *Mirror) paused(ctx context.Context) error {
 		return fmt.Errorf("look for a pause of the list: %w", err)
 	}
 	if until.After(now) {
-		return fmt.Errorf("until %s: %w", stamp(until), ErrPaused)
+		return fmt.Errorf("until %s: %w", ledger.Stamp(until), ErrPaused)
 	}
 	return nil
 }

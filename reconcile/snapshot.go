@@ -146,12 +146,12 @@ func (a *Auditor) bind(w *window, c coverage, scope Scope) {
 	case c.AsOf == nil:
 		w.reasons = append(w.reasons, "the gateway's list was never read completely from the window's start")
 	case scope.Name == ScopeDay && readTo.Before(w.to.Add(w.listLag)):
-		w.reasons = append(w.reasons, "the gateway's list was read up to "+stamp(readTo)+" only; the day needs it up to its end and the list's lag")
+		w.reasons = append(w.reasons, "the gateway's list was read up to "+ledger.Stamp(readTo)+" only; the day needs it up to its end and the list's lag")
 	case scope.Name != ScopeDay && readTo.Before(w.now.Add(-w.listLag)):
-		w.reasons = append(w.reasons, "the gateway's list was read up to "+stamp(readTo)+" only")
+		w.reasons = append(w.reasons, "the gateway's list was read up to "+ledger.Stamp(readTo)+" only")
 	}
 	if whole := w.from.Equal(w.since) || !a.cfg.OpeningAt.IsZero(); scope.Name == ScopeDay && !whole {
-		w.reasons = append(w.reasons, "the gateway's list was read from "+stamp(w.since)+" on only; the day begins earlier")
+		w.reasons = append(w.reasons, "the gateway's list was read from "+ledger.Stamp(w.since)+" on only; the day begins earlier")
 	}
 	if c.LastFail != "" && scope.Name != ScopeDay {
 		w.reasons = append(w.reasons, "the last read of the gateway's list failed: "+c.LastFail)
@@ -161,8 +161,6 @@ func (a *Auditor) bind(w *window, c coverage, scope Scope) {
 		Rows: c.Rows, ForeignRows: c.Foreign,
 	}
 }
-
-func stamp(t time.Time) string { return t.In(ledger.Seoul()).Format("2006-01-02 15:04:05 KST") }
 
 // factRow is one transaction key with what the three sets say of it.
 type factRow struct {

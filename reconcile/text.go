@@ -18,7 +18,7 @@ func (s Statement) WriteText(w io.Writer) error {
 		title = string(s.Day)
 	}
 	fmt.Fprintf(&t, "Statement %s: %s\n", title, s.Verdict)
-	fmt.Fprintf(&t, "as of %s (list lag %s)\n", stamp(s.AsOf), s.Looked.Lag)
+	fmt.Fprintf(&t, "as of %s (list lag %s)\n", ledger.Stamp(s.AsOf), s.Looked.Lag)
 	fmt.Fprintf(&t, "looked at %d reads of the list (%d failed), %d rows (%d foreign), %d cancels of ours, %d open work\n",
 		s.Looked.Runs, s.Looked.FailedRuns, s.Looked.Rows, s.Looked.ForeignRows, s.Looked.Cancels, s.Looked.Work)
 	for _, r := range s.Reasons {
@@ -81,7 +81,7 @@ func (l Line) write(t *strings.Builder) {
 
 // write says what changed since the earlier closing run.
 func (s *Since) write(t *strings.Builder) {
-	fmt.Fprintf(t, "\nsince run %d of %s (%s): ", s.RunID, stamp(s.StartedAt), s.Verdict)
+	fmt.Fprintf(t, "\nsince run %d of %s (%s): ", s.RunID, ledger.Stamp(s.StartedAt), s.Verdict)
 	if s.Nothing() {
 		t.WriteString("nothing changed\n")
 		return

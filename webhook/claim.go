@@ -94,11 +94,3 @@ func (h *Handler) queueClaims(b *pgx.Batch, d delivery, claims []*string, now ti
 			"notice_next_at": clock.next, "claims": claims, "payment_key": d.paymentKey, "claims_max": claimsMax,
 		})
 }
-
-// nullable turns a zero time into NULL.
-func nullable(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
-}

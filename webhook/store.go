@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"daesa/internal/postgres"
 	"daesa/pgclient"
 )
 
@@ -126,7 +127,7 @@ func (h *Handler) store(ctx context.Context, d delivery) (stored, error) {
 		"by_order": n.Kind == pgclient.NoticeDepositCallback, "by_work": n.Kind == pgclient.NoticeCancelChanged,
 		"salt": salt, "salted": salted, "settled": d.settled.outcome, "foreign": d.foreign,
 		"no_cancel": n.Family == pgclient.FamilyKnownOther, "contradicted": contradicted(n.Claims),
-		"now": d.at, "transmission_id": n.TransmissionID, "retried_count": n.RetriedCount, "sent_at": nullable(n.SentAt),
+		"now": d.at, "transmission_id": n.TransmissionID, "retried_count": n.RetriedCount, "sent_at": postgres.NullTime(n.SentAt),
 		"source": d.source, "event_type": n.EventType, "word": n.Word, "body": d.masked, "body_hash": d.hash[:],
 		"body_bytes": d.size, "reason": d.settled.reason, "unparsable_status": d.settled.httpStatus(),
 		"parked_max": parkedMax, "claimed": claimed(d.named[:min(len(d.named), claimsMax)]), "deadline": clock.lastChance,

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"daesa/internal/postgres"
+	"daesa/ledger"
 )
 
 // history is generated books and the gateway's list beside them: payments 1 to n, each captured once, every tenth
@@ -243,14 +245,4 @@ func historyInserts() []string {
 }
 
 // thousands writes a number as people read it.
-func thousands(n int) string {
-	text := fmt.Sprintf("%d", n)
-	var b strings.Builder
-	for i, digit := range text {
-		if i > 0 && (len(text)-i)%3 == 0 {
-			b.WriteByte(',')
-		}
-		b.WriteRune(digit)
-	}
-	return b.String()
-}
+func thousands(n int) string { return ledger.Grouped(strconv.Itoa(n)) }

@@ -2,8 +2,6 @@ package app
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"io"
 	"log/slog"
 	"time"
@@ -58,12 +56,7 @@ func (c auditCommand) print(s reconcile.Statement, stdout io.Writer) error {
 	if !c.JSON {
 		return s.WriteText(stdout)
 	}
-	encoder := json.NewEncoder(stdout)
-	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(s); err != nil {
-		return fmt.Errorf("print the statement: %w", err)
-	}
-	return nil
+	return printJSON(stdout, s)
 }
 
 // exitOf is the exit code of a verdict.

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -252,4 +253,14 @@ func withPool(ctx context.Context, databaseURL string, fn func(*pgxpool.Pool) er
 	}
 	defer db.Close()
 	return fn(db)
+}
+
+// printJSON prints what a command found for a program to read.
+func printJSON(stdout io.Writer, v any) error {
+	encoder := json.NewEncoder(stdout)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(v); err != nil {
+		return fmt.Errorf("print as JSON: %w", err)
+	}
+	return nil
 }

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -270,13 +269,4 @@ func (c *dayCommand) sign(ctx context.Context, auditor *reconcile.Auditor, stdou
 	}
 	_, err = fmt.Fprintf(stdout, "%s %ssigned by %s: digest %s\n", s.Day, again, s.SignedBy, s.Digest)
 	return ExitOK, err
-}
-
-func printJSON(stdout io.Writer, v any) error {
-	encoder := json.NewEncoder(stdout)
-	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(v); err != nil {
-		return fmt.Errorf("print as JSON: %w", err)
-	}
-	return nil
 }

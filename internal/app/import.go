@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/csv"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -183,10 +182,8 @@ func (c importCommand) claims(ctx context.Context, w *workbench) (opening.Claims
 func (c importCommand) printImport(stdout, stderr io.Writer, claims opening.Claims, s opening.Summary) error {
 	done := importedOf(s, c.Apply)
 	if c.JSON {
-		encoder := json.NewEncoder(stdout)
-		encoder.SetIndent("", "  ")
-		if err := encoder.Encode(done); err != nil {
-			return fmt.Errorf("print the import: %w", err)
+		if err := printJSON(stdout, done); err != nil {
+			return err
 		}
 	} else {
 		done.write(stdout)

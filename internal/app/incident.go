@@ -32,13 +32,7 @@ type incidentResolve struct {
 }
 
 func (c incidentCommand) run(ctx context.Context, command, databaseURL string, stdout io.Writer) error {
-	return withDesk(ctx, databaseURL, func(d *desk.Desk) error {
-		answer, err := c.answer(ctx, command, d)
-		if err != nil {
-			return err
-		}
-		return printed(stdout, c.JSON, answer)
-	})
+	return atDesk(ctx, databaseURL, stdout, c.JSON, func(d *desk.Desk) (texts, error) { return c.answer(ctx, command, d) })
 }
 
 func (c incidentCommand) answer(ctx context.Context, command string, d *desk.Desk) (texts, error) {

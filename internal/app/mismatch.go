@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -79,13 +78,7 @@ type texts interface{ WriteText(w io.Writer) error }
 
 // run does what the command line names.
 func (c mismatchCommand) run(ctx context.Context, command, databaseURL string, stdout io.Writer) error {
-	return withDesk(ctx, databaseURL, func(d *desk.Desk) error {
-		answer, err := c.answer(ctx, command, d)
-		if err != nil {
-			return err
-		}
-		return printed(stdout, c.JSON, answer)
-	})
+	return atDesk(ctx, databaseURL, stdout, c.JSON, func(d *desk.Desk) (texts, error) { return c.answer(ctx, command, d) })
 }
 
 func (c mismatchCommand) answer(ctx context.Context, command string, d *desk.Desk) (texts, error) {
@@ -157,8 +150,8 @@ func (l mismatchList) filter() (ledger.MismatchFilter, error) {
 	return f, desk.CheckFilter(f)
 }
 
-// withDesk opens the desk for one command.
-func withDesk(ctx context.Context, databaseURL string, fn func(*desk.Desk) error) error {
+// atDesk opens the desk for one command and prints what it answers.
+func atDesk(ctx context.Context, databaseURL string, stdout io.Writer, asJSON bool, ask func(*desk.Desk) (texts, error)) error {
 	return withPool(ctx, databaseURL, func(db *pgxpool.Pool) error {
 		if err := requireMigrated(ctx, db); err != nil {
 			return err
@@ -167,18 +160,13 @@ func withDesk(ctx context.Context, databaseURL string, fn func(*desk.Desk) error
 		if err != nil {
 			return err
 		}
-		return fn(d)
-	})
-}
-
-func printed(stdout io.Writer, asJSON bool, answer texts) error {
-	if !asJSON {
+		answer, err := ask(d)
+		switch {
+		case err != nil:
+			return err
+		case asJSON:
+			return printJSON(stdout, answer)
+		}
 		return answer.WriteText(stdout)
-	}
-	encoder := json.NewEncoder(stdout)
-	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(answer); err != nil {
-		return fmt.Errorf("print the answer: %w", err)
-	}
-	return nil
+	})
 }

@@ -21,11 +21,5 @@ func (c pendingCommand) run(ctx context.Context, databaseURL string, stdout io.W
 	if err != nil {
 		return fmt.Errorf("--after %q: %w", c.After, err)
 	}
-	return withDesk(ctx, databaseURL, func(d *desk.Desk) error {
-		list, err := d.Pending(ctx, after, c.Limit)
-		if err != nil {
-			return err
-		}
-		return printed(stdout, c.JSON, list)
-	})
+	return atDesk(ctx, databaseURL, stdout, c.JSON, func(d *desk.Desk) (texts, error) { return d.Pending(ctx, after, c.Limit) })
 }

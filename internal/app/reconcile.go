@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -127,9 +126,7 @@ func (b backfilled) exit(err error) int {
 
 func (b backfilled) print(w io.Writer, asJSON bool) error {
 	if asJSON {
-		encoder := json.NewEncoder(w)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(b)
+		return printJSON(w, b)
 	}
 	for _, s := range b.Covered {
 		fmt.Fprintf(w, "read before      %s – %s (again with --again)\n", seoul(s.From), seoul(s.To))

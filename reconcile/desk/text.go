@@ -7,7 +7,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -21,7 +20,7 @@ func (l MismatchList) WriteText(w io.Writer) error {
 		none: "no mismatches", more: moreOf("--before", l.Next),
 	}
 	for _, m := range l.Mismatches {
-		t.add(fmt.Sprint(m.ID), m.state(), string(m.Kind), money(m.money), m.OrderID, stamp(m.OpenedAt), string(m.Assignee), m.Detail)
+		t.add(fmt.Sprint(m.ID), m.state(), string(m.Kind), money(m.money), m.OrderID, ledger.Stamp(m.OpenedAt), string(m.Assignee), m.Detail)
 	}
 	return t.write(w)
 }
@@ -57,18 +56,18 @@ func (m MismatchView) write(t *strings.Builder) {
 	field("payment", m.PaymentKey)
 	field("transaction", m.TransactionKey)
 	field("detail", m.Detail)
-	field("opened", stamp(m.OpenedAt))
-	field("last seen", fmt.Sprintf("%s, %d times in all", stamp(m.LastSeenAt), m.TimesSeen))
+	field("opened", ledger.Stamp(m.OpenedAt))
+	field("last seen", fmt.Sprintf("%s, %d times in all", ledger.Stamp(m.LastSeenAt), m.TimesSeen))
 	field("assignee", string(m.Assignee))
 	if m.Incident != 0 {
 		field("incident", fmt.Sprint(m.Incident))
 	}
 	if p := m.Proposal; p != nil {
-		field("proposed", strings.TrimSuffix(fmt.Sprintf("%s by %s, %s: %s", p.As, p.By, stamp(p.At), p.Note), ": "))
+		field("proposed", strings.TrimSuffix(fmt.Sprintf("%s by %s, %s: %s", p.As, p.By, ledger.Stamp(p.At), p.Note), ": "))
 		field("", "somebody else confirms or withdraws it")
 	}
 	if m.ResolvedAt != nil {
-		field("resolved", fmt.Sprintf("%s by %s, %s", m.ResolvedAs, m.ResolvedBy, stamp(*m.ResolvedAt)))
+		field("resolved", fmt.Sprintf("%s by %s, %s", m.ResolvedAs, m.ResolvedBy, ledger.Stamp(*m.ResolvedAt)))
 		field("note", m.Note)
 	}
 }
@@ -88,7 +87,7 @@ func (d Dossier) WriteText(w io.Writer) error {
 	}
 	t.WriteString("\ntrail\n")
 	for _, line := range d.Trail {
-		entry := fmt.Sprintf("  %3d  %s  %-20s %-20s %s", line.Number, stamp(line.At), line.Actor, line.Action, plain(line.Note))
+		entry := fmt.Sprintf("  %3d  %s  %-20s %-20s %s", line.Number, ledger.Stamp(line.At), line.Actor, line.Action, plain(line.Note))
 		t.WriteString(strings.TrimRight(entry, " ") + "\n")
 		if line.Action != ledger.TrailOpened {
 			for _, changed := range fields(line.Changed) {
@@ -136,7 +135,7 @@ func (l IncidentList) WriteText(w io.Writer) error {
 		more: moreOf("--before", l.Next),
 	}
 	for _, i := range l.Incidents {
-		t.add(fmt.Sprint(i.ID), string(i.Status), grouped(fmt.Sprint(i.Found)), grouped(fmt.Sprint(i.Left)), i.atRisk(), stamp(i.OpenedAt), i.Run)
+		t.add(fmt.Sprint(i.ID), string(i.Status), ledger.Grouped(fmt.Sprint(i.Found)), ledger.Grouped(fmt.Sprint(i.Left)), i.atRisk(), ledger.Stamp(i.OpenedAt), i.Run)
 	}
 	return t.write(w)
 }
@@ -144,8 +143,8 @@ func (l IncidentList) WriteText(w io.Writer) error {
 // WriteText writes the incident for a terminal.
 func (i IncidentView) WriteText(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "incident %d  %s\n  %-12s %s\n  %-12s %s\n  %-12s %s of %s\n  %-12s %s\n  %-12s %s\n", i.ID, i.Status,
-		"run", plain(i.Run), "opened", stamp(i.OpenedAt), "left", grouped(fmt.Sprint(i.Left)), grouped(fmt.Sprint(i.Found)),
-		"at risk", i.atRisk(), "proposed", grouped(fmt.Sprint(i.Proposed)))
+		"run", plain(i.Run), "opened", ledger.Stamp(i.OpenedAt), "left", ledger.Grouped(fmt.Sprint(i.Left)), ledger.Grouped(fmt.Sprint(i.Found)),
+		"at risk", i.atRisk(), "proposed", ledger.Grouped(fmt.Sprint(i.Proposed)))
 	return err
 }
 
@@ -172,13 +171,13 @@ func (l PendingList) WriteText(w io.Writer) error {
 			next = fmt.Sprintf("%d of %d", *p.Attempt, p.Attempts)
 		}
 		if p.NextExpected != nil {
-			expected = stamp(*p.NextExpected)
+			expected = ledger.Stamp(*p.NextExpected)
 		}
 		subject := p.TransactionKey
 		if p.RequestID != "" {
 			subject = ledger.RequestSubject(p.RequestID)
 		}
-		t.add(stamp(p.LastChance), string(p.Line), next, expected, money(p.money), p.OrderID, p.PaymentKey, subject, p.LastAnswer)
+		t.add(ledger.Stamp(p.LastChance), string(p.Line), next, expected, money(p.money), p.OrderID, p.PaymentKey, subject, p.LastAnswer)
 	}
 	return t.write(w)
 }
@@ -266,22 +265,5 @@ func money(m ledger.Money) string {
 	if m.Currency == "" {
 		return "unknown"
 	}
-	return grouped(m.Decimal()) + " " + string(m.Currency)
+	return ledger.Grouped(m.Decimal()) + " " + string(m.Currency)
 }
-
-func grouped(number string) string {
-	sign := ""
-	if strings.HasPrefix(number, "-") {
-		sign, number = "-", number[1:]
-	}
-	whole, fraction, broken := strings.Cut(number, ".")
-	for at := len(whole) - 3; at > 0; at -= 3 {
-		whole = whole[:at] + "," + whole[at:]
-	}
-	if broken {
-		whole += "." + fraction
-	}
-	return sign + whole
-}
-
-func stamp(t time.Time) string { return t.In(ledger.Seoul()).Format("2006-01-02 15:04:05 KST") }

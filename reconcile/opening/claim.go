@@ -17,9 +17,6 @@ const (
 	SourceMirror Source = "mirror"
 )
 
-// Sources lists every source.
-func Sources() []Source { return []Source{SourceCSV, SourceMirror} }
-
 // Claim is what a row says of one payment. Fields that the row leaves out are not compared.
 type Claim struct {
 	Line       int // of the file, or the payment's number in the import of a stretch of the mirror

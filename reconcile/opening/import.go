@@ -77,9 +77,6 @@ const (
 	ResultLeft     Result = "left" // the gateway did not answer, or somebody stopped: run it again
 )
 
-// Results lists what is kept of a row.
-func Results() []Result { return []Result{ResultImported, ResultKnown, ResultRejected} }
-
 // Row is one claim with what became of it.
 type Row struct {
 	Claim    Claim

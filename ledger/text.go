@@ -1,0 +1,25 @@
+package ledger
+
+import (
+	"strings"
+	"time"
+)
+
+// Grouped writes a decimal number for people: a comma after every three digits before the point.
+func Grouped(number string) string {
+	sign := ""
+	if strings.HasPrefix(number, "-") {
+		sign, number = "-", number[1:]
+	}
+	whole, fraction, broken := strings.Cut(number, ".")
+	for at := len(whole) - 3; at > 0; at -= 3 {
+		whole = whole[:at] + "," + whole[at:]
+	}
+	if broken {
+		whole += "." + fraction
+	}
+	return sign + whole
+}
+
+// Stamp writes an instant for people: the time in Seoul, to the second.
+func Stamp(t time.Time) string { return t.In(Seoul()).Format("2006-01-02 15:04:05 KST") }
