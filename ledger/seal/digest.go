@@ -120,23 +120,30 @@ func (s *section) fill(h *ledger.Head) error {
 	return nil
 }
 
-// marks reads the marks of a section one by one.
+// marks reads the marks of a section one by one. Each part of them ends with a whole mark.
 type marks struct {
+	more func() ([]byte, error) // the next part; nil at the end
 	rest []byte
 	id   int64
 	leaf []byte
 }
 
 // next reads the next mark; false at the end, or where the marks are no marks.
-func (m *marks) next() bool {
+func (m *marks) next() (bool, error) {
+	if len(m.rest) == 0 {
+		var err error
+		if m.rest, err = m.more(); err != nil {
+			return false, err
+		}
+	}
 	distance, n := binary.Uvarint(m.rest)
 	if n <= 0 || len(m.rest) < n+markBytes {
-		return false
+		return false, nil
 	}
 	m.id += int64(distance) //nolint:gosec // the inverse of appendMark
 	m.leaf = m.rest[n : n+markBytes]
 	m.rest = m.rest[n+markBytes:]
-	return true
+	return true, nil
 }
 
 // fits reports whether the transaction is the one that was marked.
