@@ -137,11 +137,21 @@ func differs(p Payment, o Observation) (Finding, bool) {
 	case p.MerchantID != "" && o.MerchantID != p.MerchantID:
 		return finding(KindMerchantDiffers, p, o, fmt.Sprintf("the gateway names merchant %q", o.MerchantID)), true
 	case o.Total.Currency != p.Amount.Currency:
-		return finding(KindCurrencyDiffers, p, o, "the gateway's amount is "+o.Total.String()), true
+		return ofCapture(KindCurrencyDiffers, p, o), true
 	case o.Total != p.Amount:
-		return finding(KindAmountDiffers, p, o, "the gateway's amount is "+o.Total.String()), true
+		return ofCapture(KindAmountDiffers, p, o), true
 	}
 	return Finding{}, false
+}
+
+// ofCapture is a contradiction about the money that was taken. It names the capture in our books, as the audit does that
+// finds the same of the gateway's list: one contradiction is one mismatch, whoever sees it first.
+func ofCapture(kind Kind, p Payment, o Observation) Finding {
+	f := finding(kind, p, o, "the gateway's amount is "+o.Total.String())
+	if current, paid := p.capture(); paid {
+		f.TransactionKey = current.TransactionKey
+	}
+	return f
 }
 
 // decideWaiting handles an account that waits. For a payment we hold as done this is the fallen deposit, or an
@@ -357,7 +367,11 @@ func collectDone(d *Decision, p Payment, o Observation, c ObservedCancel) (Money
 			continue
 		}
 		if known.Amount != c.Amount {
-			f := finding(KindAmountDiffers, p, o, fmt.Sprintf("cancel %s is %s here and %s at the gateway", c.TransactionKey, known.Amount, c.Amount))
+			f := finding(KindAmountDiffers, p, o, fmt.Sprintf("the cancel is %s at the gateway and %s here", c.Amount, known.Amount))
+			if known.Amount.Currency != c.Amount.Currency {
+				f.Kind = KindCurrencyDiffers
+			}
+			f.TransactionKey, f.AtRisk = c.TransactionKey, c.Amount // as the audit finds it in the list
 			return nothing, &f
 		}
 		return nothing, nil

@@ -390,7 +390,26 @@ func TestDecide_NotOurs(t *testing.T) {
 				if got.Findings[0].AtRisk.IsZero() {
 					t.Error("got no money at risk")
 				}
+				about, paid := before.capture()
+				if money := s.want == KindAmountDiffers || s.want == KindCurrencyDiffers; money && paid && got.Findings[0].TransactionKey != about.TransactionKey {
+					t.Errorf("got a finding about %q, want it about the capture %q, as the list names it", got.Findings[0].TransactionKey, about.TransactionKey)
+				}
 			}
 		})
+	}
+}
+
+// TestDecide_ADifferentCancelIsNamedAsInTheList: what an answer and the list both show is one mismatch.
+func TestDecide_ADifferentCancelIsNamedAsInTheList(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		amount Money
+		want   Kind
+	}{{Won(12_001), KindAmountDiffers}, {Money{12_000, JPY}, KindCurrencyDiffers}} {
+		seen := shown(EvidenceCaptured, with(part(1, 12_000), func(c *ObservedCancel) { c.Amount = test.amount }))
+		got := Decide(paid(12_000), seen).Findings
+		if len(got) != 1 || got[0].Kind != test.want || got[0].TransactionKey != "c1" || got[0].AtRisk != test.amount {
+			t.Errorf("%s: got %+v, want %s of cancel c1", test.amount, got, test.want)
+		}
 	}
 }

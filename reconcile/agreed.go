@@ -16,6 +16,10 @@ import (
 const recordedSince = `(EXISTS (SELECT 1 FROM captures c WHERE c.payment_key = m.payment_key AND c.recorded_at > m.last_seen_at + interval '1 minute' OFFSET 0)
 	OR EXISTS (SELECT 1 FROM cancels c WHERE c.payment_key = m.payment_key AND c.recorded_at > m.last_seen_at + interval '1 minute' OFFSET 0))`
 
+// notAnswered holds where the difference was last seen in the list, or the books have recorded something of the payment
+// since an answer showed it: the list alone does not refute an answer.
+const notAnswered = `(NOT COALESCE(m.gateway, '{}') ? 'asked_at' OR ` + recordedSince + `)`
+
 // lastOpened is when a mismatch was opened, or opened again in place: what had ended before says nothing about it.
 const lastOpened = `COALESCE((SELECT max(t.at) FROM mismatch_trail t
 	WHERE t.mismatch_id = m.mismatch_id AND t.action = 'reopened'), m.opened_at)`
@@ -60,12 +64,15 @@ func agreements() []string {
 					AND g.kind = 'capture' AND NOT g.is_foreign AND g.amount > 0
 					AND NOT EXISTS (SELECT 1 FROM captures c WHERE c.payment_key = g.payment_key
 						AND (c.transaction_key = g.transaction_key OR c.transaction_key IS NULL)) OFFSET 0)`,
+		// Found by an answer before the list named the transaction, which is a mismatch of its own now.
+		`m.kind = 'payment_without_order' AND m.transaction_key IS NULL AND EXISTS (SELECT 1 FROM mismatches x
+			WHERE x.payment_key = m.payment_key AND x.kind = m.kind AND x.transaction_key IS NOT NULL OFFSET 0)`,
 		`m.kind = 'history_changed' AND m.detail = '` + detailVanished + `' AND EXISTS (SELECT 1 FROM mirror g
 			WHERE g.transaction_key = m.transaction_key AND g.missing_since IS NULL OFFSET 0)`,
 		`m.kind IN ('amount_differs', 'currency_differs') AND m.transaction_key IS NOT NULL AND EXISTS (SELECT 1 FROM cancels c
 			JOIN mirror g ON g.transaction_key = c.transaction_key
-			WHERE c.transaction_key = m.transaction_key AND c.amount = g.amount AND c.currency = g.currency OFFSET 0)`,
-		`m.kind = 'amount_differs' AND m.transaction_key IS NOT NULL AND EXISTS (SELECT 1 FROM mirror g
+			WHERE c.transaction_key = m.transaction_key AND c.amount = g.amount AND c.currency = g.currency OFFSET 0) AND ` + notAnswered,
+		`m.kind IN ('amount_differs', 'currency_differs') AND m.transaction_key IS NOT NULL AND ` + notAnswered + ` AND EXISTS (SELECT 1 FROM mirror g
 			WHERE g.transaction_key = m.transaction_key AND g.kind = 'capture' AND (g.amount, g.currency) = (
 				SELECT c.amount, c.currency FROM captures c
 				WHERE c.payment_key = g.payment_key AND (c.transaction_key = g.transaction_key OR c.transaction_key IS NULL)

@@ -37,7 +37,7 @@ const (
 				WHERE w.payment_key = g.payment_key AND w.closed_at IS NULL AND w.kind = 'confirm_unknown') END AS asked_until,
 			(c.amount, c.currency) IS DISTINCT FROM (g.amount, g.currency) AND EXISTS (SELECT 1 FROM mismatches m WHERE m.payment_key = g.payment_key AND m.transaction_key = g.transaction_key
 				AND m.resolved_as = 'accepted' AND m.amount = g.amount AND m.currency = g.currency
-				AND m.kind = CASE WHEN c.amount IS NULL THEN 'payment_without_order' ELSE 'amount_differs' END OFFSET 0) AS accepted`
+				AND m.kind = CASE WHEN c.amount IS NULL THEN 'payment_without_order' WHEN c.currency <> g.currency THEN 'currency_differs' ELSE 'amount_differs' END OFFSET 0) AS accepted`
 	listedRest = `
 		LEFT JOIN LATERAL (
 			SELECT c.amount, c.currency, c.channel FROM captures c
@@ -175,6 +175,8 @@ func (r takenRow) judge(b bounds) judged {
 	}
 	j := on(LineUnexplained)
 	switch {
+	case r.Booked != nil && *r.BookedCurrency != r.Currency:
+		r.breaks(&j, ledger.KindCurrencyDiffers, fmt.Sprintf("the capture is in %s at the gateway and in %s here", r.Currency, *r.BookedCurrency))
 	case r.Booked != nil:
 		r.breaks(&j, ledger.KindAmountDiffers, fmt.Sprintf("the capture is %d at the gateway and %d here, minor units", r.Amount, *r.Booked))
 	case r.Ordered:
