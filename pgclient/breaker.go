@@ -60,6 +60,13 @@ func declaredBreakers() Breakers {
 	return Breakers{Money: declared, Query: query, Recover: declared}
 }
 
+// NeverOpen are breakers that stay closed whatever comes of the calls.
+func NeverOpen() Breakers {
+	const never = 1 << 30
+	shut := BreakerLimits{Window: never, MinCalls: never}
+	return Breakers{Money: shut, Query: shut, Recover: shut}
+}
+
 func (b Breakers) or(d Breakers) Breakers {
 	return Breakers{Money: b.Money.or(d.Money), Query: b.Query.or(d.Query), Recover: b.Recover.or(d.Recover)}
 }

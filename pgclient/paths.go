@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"time"
+
+	"daesa/ledger"
 )
 
 // PathName names one way to the gateway: its own cap, budget, connections and metrics.
@@ -81,14 +83,22 @@ func declaredPaths() Paths {
 	}
 }
 
-// or fills zero fields from the declared path.
+// or fills zero fields from the declared path. What follows from a limit on the attempt that is not the declared one
+// goes along with it: a connection is part of an attempt, and the total is that of its parts.
 func (p Path) or(d Path) Path {
-	return Path{
+	full := Path{
 		Cap: cmp.Or(p.Cap, d.Cap), Wait: cmp.Or(p.Wait, d.Wait), Connect: cmp.Or(p.Connect, d.Connect),
 		Attempt: cmp.Or(p.Attempt, d.Attempt), Attempts: cmp.Or(p.Attempts, d.Attempts),
 		BackoffMin: cmp.Or(p.BackoffMin, d.BackoffMin), BackoffMax: cmp.Or(p.BackoffMax, d.BackoffMax),
 		Total: cmp.Or(p.Total, d.Total), BodyMax: cmp.Or(p.BodyMax, d.BodyMax),
 	}
+	if p.Attempt > 0 && p.Connect == 0 {
+		full.Connect = min(full.Connect, full.Attempt)
+	}
+	if p.Attempt > 0 && p.Total == 0 {
+		full.Total = full.parts()
+	}
+	return full
 }
 
 // or fills zero fields of every path.
@@ -132,11 +142,17 @@ func (p Path) validate(name PathName) error {
 		return fmt.Errorf("the %s path cannot spend %s connecting within an attempt of %s", name, p.Connect, p.Attempt)
 	case p.BackoffMin < 0 || p.BackoffMin > p.BackoffMax:
 		return fmt.Errorf("the %s path needs a back-off between 0 and its maximum", name)
+	case (name == PathConfirm || name == PathCancel) && commitMax+p.Total >= ledger.ConfirmBudget:
+		return fmt.Errorf("the %s path may take %s, but after %s the books let the same call be sent again",
+			name, p.Total, ledger.ConfirmBudget-commitMax)
 	case p.parts() > p.Total:
 		return fmt.Errorf("the %s path needs %s for its wait, attempts and back-off, but its total is %s", name, p.parts(), p.Total)
 	}
 	return nil
 }
+
+// commitMax is the longest that an intent takes to commit, before its call is sent.
+const commitMax = 10 * time.Second
 
 // parts is the longest the path can take by its parts.
 func (p Path) parts() time.Duration {

@@ -17,15 +17,15 @@ import (
 
 func TestMain(m *testing.M) { postgrestest.Run(m) }
 
-// TestPerform_Smoke runs whole experiments, small, one after the other: they count goroutines of the whole process.
+// TestPerform_Quick runs whole experiments, small, one after the other: they count goroutines of the whole process.
 // Every claim must hold; no time is asserted.
-func TestPerform_Smoke(t *testing.T) {
+func TestPerform_Quick(t *testing.T) {
 	t.Parallel()
 	for name, budget := range map[string]time.Duration{
 		"silent-pg":  500 * time.Millisecond, // each notice waits for that long
 		"healthy-pg": 3 * time.Second,        // even a busy machine answers within that
 	} {
-		o, names, err := readOptions([]string{"-smoke", "-out", t.TempDir(), name}, io.Discard)
+		o, names, err := readOptions([]string{"-quick", "-out", t.TempDir(), name}, io.Discard)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,7 +38,7 @@ func TestPerform_Smoke(t *testing.T) {
 		fresh := func(context.Context, string) (string, error) {
 			return postgrestest.NewURL(t), nil //nolint:contextcheck // its life is the test's
 		}
-		l := &lab{options: o, out: &out, log: slog.New(slog.DiscardHandler), command: "lab run -smoke " + name, fresh: fresh}
+		l := &lab{options: o, out: &out, log: slog.New(slog.DiscardHandler), command: "lab run -quick " + name, fresh: fresh}
 		if err := l.perform(t.Context(), chosen[0]); err != nil {
 			t.Fatalf("%v\n%s", err, &out)
 		}
@@ -144,10 +144,10 @@ func TestLoopbackOnly(t *testing.T) {
 	}
 }
 
-// TestPerform_ScaleSmoke grows a small history twice. Its costs are of no account; that they add up is.
-func TestPerform_ScaleSmoke(t *testing.T) {
+// TestPerform_ScaleQuick grows a small history twice. Its costs are of no account; that they add up is.
+func TestPerform_ScaleQuick(t *testing.T) {
 	t.Parallel()
-	o, names, err := readOptions([]string{"-smoke", "-out", t.TempDir(), "audit-scale"}, io.Discard)
+	o, names, err := readOptions([]string{"-quick", "-out", t.TempDir(), "audit-scale"}, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +159,7 @@ func TestPerform_ScaleSmoke(t *testing.T) {
 	fresh := func(context.Context, string) (string, error) {
 		return postgrestest.NewURL(t), nil //nolint:contextcheck // its life is the test's
 	}
-	l := &lab{options: o, out: &out, log: slog.New(slog.DiscardHandler), command: "lab run -smoke audit-scale", fresh: fresh}
+	l := &lab{options: o, out: &out, log: slog.New(slog.DiscardHandler), command: "lab run -quick audit-scale", fresh: fresh}
 	if err := l.perform(t.Context(), chosen[0]); err != nil && !errors.Is(err, errRefuted) {
 		t.Fatalf("%v\n%s", err, &out)
 	}

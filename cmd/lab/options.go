@@ -26,7 +26,7 @@ type options struct {
 	sizes    []int         // payments in the books, one length of history after the other
 	out      string        // folder for the results
 	verbose  bool
-	smoke    bool
+	quick    bool
 }
 
 // What a run may not exceed: the lab shows shapes, it is not for loading a machine.
@@ -57,14 +57,14 @@ func readOptions(args []string, diagnostics io.Writer) (options, []string, error
 	})
 	flags.StringVar(&o.out, "out", "", "folder in which the results are kept; empty keeps none")
 	flags.BoolVar(&o.verbose, "v", false, "print the service's warnings")
-	flags.BoolVar(&o.smoke, "smoke", false, "10 payments and short times: shows that the lab works, and no figures worth keeping")
+	flags.BoolVar(&o.quick, "quick", false, "10 payments and short times: shows that the lab works, and no figures worth keeping")
 	if err := flags.Parse(args); err != nil {
 		return options{}, nil, err
 	}
 	if o.sizes == nil {
 		o.sizes = []int{1_000_000, 3_000_000, sizeMax}
 	}
-	if o.smoke {
+	if o.quick {
 		o = o.shrunk()
 	}
 	return o, flags.Args(), o.validate()

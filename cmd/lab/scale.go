@@ -87,9 +87,9 @@ type scaleBench struct {
 	seals   int
 }
 
-// settings make loading quick. They are the server's, and are taken back at the end; a smoke shares its server.
+// settings make loading quick. They are the server's, and are taken back at the end; a quick run shares its server.
 func (b *scaleBench) settings() []string {
-	if b.smoke {
+	if b.quick {
 		return nil
 	}
 	return []string{`max_wal_size = '16GB'`, `checkpoint_timeout = '30min'`, `autovacuum = off`}
@@ -272,7 +272,7 @@ func (b *scaleBench) verify(ctx context.Context, s *size) error {
 
 // runs is how many of each are made.
 func (b *scaleBench) runs() int {
-	if b.smoke {
+	if b.quick {
 		return 1
 	}
 	return runsOfEach

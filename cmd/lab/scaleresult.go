@@ -96,7 +96,7 @@ func (r *result) scaleClaims(sizes []size) {
 		}
 		r.claim(s.speed() >= verifySpeed, "at %s payments a verification reads at %.2f of the speed of COPY, at least %.1f", thousands(s.payments), s.speed(), verifySpeed)
 		if s.resident() == 0 {
-			continue // a smoke
+			continue // a quick run
 		}
 		r.claim(s.resident() <= verifyMemory, "at %s payments a verification holds %.0f MiB at most, within %d", thousands(s.payments), s.resident()/(1<<20), verifyMemory>>20)
 	}

@@ -67,12 +67,12 @@ func (b *scaleBench) newKey() (string, error) {
 	return path, err
 }
 
-// verifyOnce runs `daesa verify`, as a process of its own so that its memory can be told, unless the run is a smoke.
+// verifyOnce runs `daesa verify`, as a process of its own so that its memory can be told, unless the run is a quick one.
 func (b *scaleBench) verifyOnce(ctx context.Context) (v verified, err error) {
 	args := []string{"verify", "--database-url", b.address, "--seal-key-file", b.keyFile}
 	var out bytes.Buffer
 	began := time.Now()
-	if b.smoke {
+	if b.quick {
 		if code := app.Main(args, &out, &out); code != app.ExitOK { //nolint:contextcheck // a program has its own
 			return v, fmt.Errorf("verify ended with %d: %s", code, &out)
 		}

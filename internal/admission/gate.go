@@ -38,7 +38,8 @@ func Classes() []Class {
 // leave the most, it is the first to be shed when the whole service is busy, whoever keeps it so.
 type Gate struct {
 	cfg    GateConfig
-	shared int // Slots in no reserve.
+	shared int   // Slots in no reserve.
+	line   *line // In place of the classes, when OneLine is set.
 
 	mu       sync.Mutex
 	inFlight map[Class]int
@@ -54,6 +55,9 @@ func NewGate(cfg GateConfig) (*Gate, error) {
 	for class, limit := range cfg.Limits {
 		g.shared -= limit.Reserve
 		cfg.Metrics.ceiling.WithLabelValues(string(class)).Set(float64(limit.Ceiling))
+	}
+	if cfg.OneLine > 0 {
+		g.line = newLine(cfg.OneLine)
 	}
 	return g, nil
 }
@@ -73,7 +77,7 @@ func (g *Gate) Admit(class Class) (done func(), ok bool) {
 	}
 	g.inFlight[class]++
 	g.cfg.Metrics.inFlight.WithLabelValues(string(class)).Inc()
-	return sync.OnceFunc(func() { g.release(class) }), true
+	return sync.OnceFunc(func() { g.count(class, -1) }), true
 }
 
 // hasSlot decides; the lock is held.
@@ -94,13 +98,6 @@ func (g *Gate) sharedInUse() int {
 	return used
 }
 
-func (g *Gate) release(class Class) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.inFlight[class]--
-	g.cfg.Metrics.inFlight.WithLabelValues(string(class)).Dec()
-}
-
 // Middleware lets a request of class pass when there is a slot for it, and answers [ErrShed] when there is not. The time
 // to come back is spread, so that what was refused together does not return together. An unknown class panics: it is a
 // mistake in the wiring.
@@ -110,16 +107,42 @@ func (g *Gate) Middleware(class Class) func(http.Handler) http.Handler {
 	}
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			done, ok := g.Admit(class)
-			if !ok {
-				after := g.cfg.RetryAfter + rand.N(g.cfg.RetryJitter)
-				g.cfg.Adapter.Fail(w, r, web.WithRetryAfter(ErrShed, after))
+			done, err := g.enter(r, class)
+			if err != nil {
+				g.cfg.Adapter.Fail(w, r, err)
 				return
 			}
 			defer done()
 			next.ServeHTTP(w, r)
 		})
 	}
+}
+
+// enter finds the request a slot, by its class or in the one line.
+func (g *Gate) enter(r *http.Request, class Class) (done func(), err error) {
+	if g.line == nil {
+		done, ok := g.Admit(class)
+		if !ok {
+			return nil, web.WithRetryAfter(ErrShed, g.cfg.RetryAfter+rand.N(g.cfg.RetryJitter))
+		}
+		return done, nil
+	}
+	leave, err := g.line.enter(r)
+	if err != nil {
+		return nil, err
+	}
+	g.count(class, 1)
+	return func() {
+		g.count(class, -1)
+		leave()
+	}, nil
+}
+
+func (g *Gate) count(class Class, n int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.inFlight[class] += n
+	g.cfg.Metrics.inFlight.WithLabelValues(string(class)).Add(float64(n))
 }
 
 // GateConfig holds what a [Gate] needs. Budget, Limits and the two times have defaults.
@@ -133,6 +156,9 @@ type GateConfig struct {
 	Budget int
 	// Limits has an entry for every class.
 	Limits map[Class]ClassLimit
+	// OneLine, above 0, puts one line of so many slots in place of the classes, in which requests wait. It is there to be
+	// compared with.
+	OneLine int
 	// RetryAfter is the earliest time to come back, and RetryJitter how much later it may be said to be.
 	RetryAfter, RetryJitter time.Duration
 }
@@ -177,6 +203,9 @@ func (c GateConfig) validate() error {
 	}
 	if c.Metrics == nil {
 		return errors.New("admission: Gate needs Metrics: a refusal that is not counted is not seen")
+	}
+	if c.OneLine < 0 {
+		return errors.New("admission: OneLine cannot be negative")
 	}
 	if c.RetryAfter < 0 || c.RetryJitter < 0 {
 		return errors.New("admission: RetryAfter and RetryJitter cannot be negative")

@@ -65,6 +65,7 @@ type serveCommand struct {
 	booksSettings
 	gatewaySettings
 	RetentionDays
+	guardSettings
 
 	TossSecurityKey string `name:"toss-security-key" env:"TOSS_SECURITY_KEY" help:"64 hexadecimal digits that sign payout and seller notices."`
 
@@ -203,7 +204,8 @@ func (s serveCommand) run(ctx context.Context, databaseURL string, log *slog.Log
 		EventSecret: s.EventSecret, SealKeyFile: s.SealKeyFile, SealOldKeys: s.SealOldKeys, HeadsFile: s.HeadsFile, Replicas: s.Replicas, Lazy: s.Lazy, RateLimit: s.RateLimit, ConfirmRateLimit: s.ConfirmLimit, DatabaseMax: s.DatabaseMax,
 		ListEvery: s.ListEvery, SecondPersonAbove: &s.SecondPerson, StopTimeout: s.StopTimeout, Log: log,
 	}
-	s.apply(&cfg)
+	s.booksSettings.apply(&cfg)
+	s.guardSettings.apply(&cfg)
 	cfg.Retention = s.RetentionDays
 	if s.Embedded {
 		server, startErr := s.startEmbedded(ctx, cfg)

@@ -61,6 +61,7 @@ type Config struct {
 
 	Paths       pgclient.Paths
 	Breakers    pgclient.Breakers
+	OneLine     int // requests let in at once, in one line in place of admission by class; 0 = by class
 	Now         func() time.Time
 	DatabaseNow func(context.Context) (time.Time, error) // the database's clock; asked for, unless Now is set and stands for it too
 	Log         *slog.Logger
@@ -140,6 +141,8 @@ func (c Config) validate() error {
 		return errors.New("set DAESA_STOP_TIMEOUT above 0: what is in flight needs time to end")
 	case c.TossSecurityKey != "" && !securityKey(c.TossSecurityKey):
 		return errors.New("set TOSS_SECURITY_KEY to the 64 hexadecimal digits of the developer centre, or leave it out")
+	case c.OneLine < 0:
+		return errors.New("set DAESA_ONE_LINE to the requests let in at once, or leave it out to admit them by class")
 	case c.RateLimit < 1:
 		return errors.New("set DAESA_WEBHOOK_RATE_LIMIT to deliveries a minute, at least 1")
 	case c.ConfirmRateLimit < 1:

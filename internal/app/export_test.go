@@ -1,6 +1,7 @@
 package app
 
 import (
+	"github.com/alecthomas/kong"
 	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -25,3 +26,18 @@ func PublicRoutes(a *App, registry *prometheus.Registry) (chi.Router, error) {
 
 // Operator is who runs a command.
 func Operator() (ledger.Actor, error) { return operator() }
+
+// GuardsOf reads the limits of serve's command line into a configuration.
+func GuardsOf(args ...string) (Config, error) {
+	var c cli
+	parser, err := kong.New(&c)
+	if err != nil {
+		return Config{}, err
+	}
+	var cfg Config
+	if _, err := parser.Parse(append([]string{"serve"}, args...)); err != nil {
+		return cfg, err
+	}
+	c.Serve.guardSettings.apply(&cfg)
+	return cfg, nil
+}

@@ -169,7 +169,9 @@ func newGates(a *App) (*web.Adapter, gates, error) {
 	limit.PerMinute, limit.Burst = a.cfg.RateLimit, a.cfg.RateLimit
 	confirms := admission.Limit{Name: "confirm", PerMinute: a.cfg.ConfirmRateLimit, Burst: a.cfg.ConfirmRateLimit}
 	metrics := admission.NewMetrics(a.registry, limit.Name, confirms.Name)
-	if g.admit, err = admission.NewGate(admission.GateConfig{Adapter: adapter, Metrics: metrics, Enforce: true}); err != nil {
+	if g.admit, err = admission.NewGate(admission.GateConfig{
+		Adapter: adapter, Metrics: metrics, Enforce: true, OneLine: a.cfg.OneLine,
+	}); err != nil {
 		return nil, g, err
 	}
 	g.rate, err = admission.NewRateLimit(admission.RateConfig{Adapter: adapter, Metrics: metrics, Limit: limit, Trusted: proxies})

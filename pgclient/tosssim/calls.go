@@ -46,6 +46,16 @@ func (s *Sim) Count(op Op) int {
 	return s.count(func(c *Call) bool { return c.Op == op })
 }
 
+// Counts returns how many calls of each operation arrived.
+func (s *Sim) Counts() map[Op]int {
+	counts := map[Op]int{Confirm: 0, Cancel: 0, Get: 0, List: 0}
+	s.count(func(c *Call) bool {
+		counts[c.Op]++
+		return false
+	})
+	return counts
+}
+
 // CountKey returns how many calls of an operation about one payment arrived.
 func (s *Sim) CountKey(op Op, paymentKey string) int {
 	return s.count(func(c *Call) bool { return c.Op == op && c.PaymentKey == paymentKey })

@@ -32,6 +32,7 @@ func (s *Sim) routeControl(mux *http.ServeMux) {
 	mux.HandleFunc("GET /__sim/payments", answer(func() any { return s.Keys() }))
 	mux.HandleFunc("GET /__sim/totals", answer(func() any { return s.Totals() }))
 	mux.HandleFunc("GET /__sim/calls", answer(func() any { return s.Calls() }))
+	mux.HandleFunc("GET /__sim/counts", answer(func() any { return s.Counts() }))
 	mux.HandleFunc("GET /__sim/held", answer(func() any { return map[string]int{"held": s.Held()} }))
 	mux.HandleFunc("POST /__sim/fault", control(s.controlFault))
 	mux.HandleFunc("POST /__sim/heal", control(func(struct{}) (any, error) { s.Heal(); return nil, nil }))

@@ -93,6 +93,7 @@ func TestControlFaultsAndCalls(t *testing.T) {
 	if len(calls) != 2 || calls[0].Status != 503 || calls[0].Op != tosssim.Get {
 		t.Errorf("calls %+v", calls)
 	}
+	wantFields(t, s.control("counts", "").body, map[string]string{"get": "2", "confirm": "0", "cancel": "0", "list": "0"})
 	if held := s.control("held", "").number("held"); held != "0" {
 		t.Errorf("held %s", held)
 	}

@@ -54,6 +54,7 @@
 //	POST /__sim/heal
 //	GET  /__sim/held          -> {held}
 //	GET  /__sim/calls         -> [Call, …]
+//	GET  /__sim/counts        -> {confirm, cancel, get, list}, and "" for what is none of these
 //	GET  /__sim/notices       -> [Notice, …]
 //	POST /__sim/webhook-url   {url}
 //	POST /__sim/delivery      {hold, holdTimeMs, lose, duplicate, shuffle, freshIds, parallel}
