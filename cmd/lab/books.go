@@ -145,9 +145,9 @@ func (b books) creditsText() string {
 	return fmt.Sprintf("%d, of which %d are owed back", b.balance, b.balance-b.start)
 }
 
-// books claims that both books agree, with so many cancels pending.
-func (r *result) books(when string, b books, pending int) {
-	r.claim(b.sum.Holds() && b.sum.Unexplained.Count == 0 && b.sum.Pending.Count == pending &&
+// claimBooks claims that both books agree, with so many cancels pending.
+func claimBooks(r *result, when string, b books, pending int) {
+	r.Claim(b.sum.Holds() && b.sum.Unexplained.Count == 0 && b.sum.Pending.Count == pending &&
 		b.orders.Gateway == b.orders.Canceled+b.orders.Pending,
 		"%s: gateway's cancels %d = canceled %d + pending %d, none unexplained, and %d are pending",
 		when, b.sum.Gateway.Count, b.sum.Canceled.Count, b.sum.Pending.Count, pending)
@@ -155,11 +155,11 @@ func (r *result) books(when string, b books, pending int) {
 	if pending > 0 {
 		want = reconcile.VerdictPending
 	}
-	r.claim(b.verdict == want, "%s: the audit's verdict is %s (it says %s %v)", when, want, b.verdict, b.reasons)
-	r.claim(len(b.violations) == 0, "%s: every invariant holds (%d violations %v)", when, len(b.violations), b.violations)
-	r.claim(b.booked.Captures == b.gateway.Captures && b.booked.Captured == b.gateway.Captured &&
+	r.Claim(b.verdict == want, "%s: the audit's verdict is %s (it says %s %v)", when, want, b.verdict, b.reasons)
+	r.Claim(len(b.violations) == 0, "%s: every invariant holds (%d violations %v)", when, len(b.violations), b.violations)
+	r.Claim(b.booked.Captures == b.gateway.Captures && b.booked.Captured == b.gateway.Captured &&
 		b.booked.Cancels+pending == b.gateway.Cancels && (pending > 0 || b.booked.Canceled == b.gateway.Canceled),
 		"%s: the books hold %s, and %d pending; the gateway counts %s", when, b.booked, pending, b.gateway)
-	r.claim(b.astray == 0 && (pending > 0 || b.balance == b.start),
+	r.Claim(b.astray == 0 && (pending > 0 || b.balance == b.start),
 		"%s: every tester's credits are right (%d in all, %d before the sale)", when, b.balance, b.start)
 }

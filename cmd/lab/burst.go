@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"daesa/cmd/lab/report"
 	"daesa/pgclient/tosssim"
 )
 
@@ -30,17 +31,17 @@ func redeliveryBurst(ctx context.Context, l *lab) (r result, err error) {
 	if err != nil {
 		return r, err
 	}
-	r.columns = []string{
+	r.Columns = []string{
 		"", "they, 100 a minute", fmt.Sprintf("we, %d a minute", l.small), "they, 300 a minute", fmt.Sprintf("we, %d a minute", l.large),
 	}
 	for _, line := range burstLines() {
-		r.row(line.name, line.small, line.of(small), line.large, line.of(large))
+		r.Row(line.name, line.small, line.of(small), line.large, line.of(large))
 	}
 	small.claims(&r, l.options)
 	large.claims(&r, l.options)
 	refused := small.first.statuses()[http.StatusTooManyRequests]
-	r.claim(refused > 0, "the small limit refuses part of the burst: %d", refused)
-	r.claim(large.first.statuses()[http.StatusTooManyRequests] == 0, "the large limit refuses none: %s", large.first.answers())
+	r.Claim(refused > 0, "the small limit refuses part of the burst: %d", refused)
+	r.Claim(large.first.statuses()[http.StatusTooManyRequests] == 0, "the large limit refuses none: %s", large.first.answers())
 	return r, nil
 }
 
@@ -116,19 +117,19 @@ func comeAgain(first phase, patience time.Duration) ([]payment, []time.Duration)
 
 func (s burst) claims(r *result, o options) {
 	for _, p := range []phase{s.first, s.again, s.twice} {
-		r.phase(p)
+		keepPhase(r, p)
 	}
 	n, admitted := o.burst, s.first.statuses()[http.StatusOK]
 	refused := s.first.statuses()[http.StatusTooManyRequests]
-	r.claim(admitted+refused == n && abs(admitted-s.predicted) <= 1,
+	r.Claim(admitted+refused == n && abs(admitted-s.predicted) <= 1,
 		"at %d a minute the bucket admits %d of %d, give or take one: %s", s.limit, s.predicted, n, s.first.answers())
-	r.claim(s.first.outcomes(row.applied) == admitted, "at %d a minute everything admitted is applied", s.limit)
-	r.claim(s.again.outcomes(row.applied) == refused, "at %d a minute all %d refused are applied when they come again: %s",
+	r.Claim(s.first.outcomes(row.applied) == admitted, "at %d a minute everything admitted is applied", s.limit)
+	r.Claim(s.again.outcomes(row.applied) == refused, "at %d a minute all %d refused are applied when they come again: %s",
 		s.limit, refused, s.again.answers())
-	r.claim(s.twice.outcomes(duplicate) == n && s.twice.asked == 0,
+	r.Claim(s.twice.outcomes(duplicate) == n && s.twice.asked == 0,
 		"at %d a minute the whole burst again is %d duplicates and not one question (%d and %d)", s.limit, n,
 		s.twice.outcomes(duplicate), s.twice.asked)
-	r.books(fmt.Sprintf("at %d a minute", s.limit), s.end, 0)
+	claimBooks(r, fmt.Sprintf("at %d a minute", s.limit), s.end, 0)
 }
 
 func abs(n int) int { return max(n, -n) }
@@ -158,10 +159,10 @@ func burstLines() []burstLine {
 			if len(limited(s)) == 0 {
 				return "none"
 			}
-			return spreadOf(limited(s)).String()
+			return report.SpreadOf(limited(s)).String()
 		}},
 		{"under way at once", "3", "5", func(s burst) string { return fmt.Sprint(s.first.overlap) }},
-		{"time of what was applied", "max 445 ms", "max 658 ms", func(s burst) string { return spreadOf(s.first.whole(row.applied)).String() }},
+		{"time of what was applied", "max 445 ms", "max 658 ms", func(s burst) string { return report.SpreadOf(s.first.whole(row.applied)).String() }},
 		{"refused notices once more", "51 applied, 1–3 minutes late", "", func(s burst) string {
 			if s.again.wanted == 0 {
 				return "none"
@@ -171,7 +172,7 @@ func burstLines() []burstLine {
 		{"the whole burst again", "", "200 duplicates", func(s burst) string {
 			return fmt.Sprintf("%d duplicates, %d questions", s.twice.outcomes(duplicate), s.twice.asked)
 		}},
-		{"their time", "", "p50 17 ms, max 38 ms", func(s burst) string { return spreadOf(s.twice.whole(duplicate)).String() }},
+		{"their time", "", "p50 17 ms, max 38 ms", func(s burst) string { return report.SpreadOf(s.twice.whole(duplicate)).String() }},
 		{"identity in orders", "holds", "holds", func(s burst) string { return s.end.identity() }},
 		{"testers' credits at the end", "as before", "as before", func(s burst) string { return s.end.creditsText() }},
 	}

@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"strings"
 	"time"
+
+	"daesa/cmd/lab/report"
 )
 
 // experiment is one question put to the whole service.
@@ -61,44 +63,11 @@ type lab struct {
 	out     io.Writer
 	log     *slog.Logger
 	command string
-}
-
-// claim is something the experiment says about the service.
-type claim struct {
-	text  string
-	holds bool
+	setting report.Setting
 }
 
 // result is what an experiment found.
-type result struct {
-	columns []string // the first is the figure's name
-	rows    [][]string
-	claims  []claim
-	doubts  []string // contradictions between its own figures: any makes the result worthless
-	raw     []phase
-	table   [][]string // every single measurement, where it is not of deliveries
-	plots   []namedPlot
-}
-
-// namedPlot is a chart and what its file is called by.
-type namedPlot struct {
-	name string
-	plot plot
-}
-
-func (r *result) row(name string, cells ...string) {
-	r.rows = append(r.rows, append([]string{name}, cells...))
-}
-
-func (r *result) claim(holds bool, format string, args ...any) {
-	r.claims = append(r.claims, claim{fmt.Sprintf(format, args...), holds})
-}
-
-// phase keeps the deliveries of a phase, and what makes them impossible.
-func (r *result) phase(p phase) {
-	r.raw = append(r.raw, p)
-	r.doubts = append(r.doubts, p.doubts()...)
-}
+type result = report.Result
 
 // errImpossible is a run whose figures contradict each other.
 var errImpossible = errors.New("refused to report an impossible run")
@@ -111,25 +80,26 @@ func (l *lab) perform(ctx context.Context, e experiment) error {
 	if _, err := fmt.Fprintf(l.out, "%s: %s\n", e.name, e.title); err != nil {
 		return fmt.Errorf("announce the experiment: %w", err)
 	}
-	began, load := time.Now(), loadAverage()
+	began, load := time.Now(), report.LoadAverage()
 	found, err := e.run(ctx, l)
 	if err != nil {
 		return err
 	}
-	if len(found.doubts) > 0 {
-		return fmt.Errorf("%w:\n  %s", errImpossible, strings.Join(found.doubts, "\n  "))
+	if len(found.Doubts) > 0 {
+		return fmt.Errorf("%w:\n  %s", errImpossible, strings.Join(found.Doubts, "\n  "))
 	}
-	r := report{experiment: e, result: found, command: l.command, at: began, load: load, took: time.Since(began)}
-	if err := r.text(l.out); err != nil {
+	r := report.Report{
+		Result: found, Name: e.name, File: e.file, Command: l.command, At: began, Load: load, Took: time.Since(began),
+		Setting: l.setting,
+	}
+	if err := r.Text(l.out); err != nil {
 		return err
 	}
-	if err := r.keep(l.options.out); err != nil {
+	if err := r.Keep(l.options.out); err != nil {
 		return err
 	}
-	for _, c := range found.claims {
-		if !c.holds {
-			return fmt.Errorf("%w: %s", errRefuted, c.text)
-		}
+	if c, refuted := found.Refuted(l.quick); refuted {
+		return fmt.Errorf("%w: %s", errRefuted, c.Text)
 	}
 	return nil
 }

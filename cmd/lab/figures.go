@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"daesa/cmd/lab/report"
 )
 
 // statuses counts the answers by status; 0 is none.
@@ -53,7 +55,9 @@ func (p phase) slowest() time.Duration {
 	return most
 }
 
-func (p phase) times95() time.Duration { return spreadOf(p.whole(func(row) bool { return true })).p95 }
+func (p phase) times95() time.Duration {
+	return report.SpreadOf(p.whole(func(row) bool { return true })).P95
+}
 
 // whole lists the times of the answers whose stored outcome is wanted.
 func (p phase) whole(want func(row) bool) []time.Duration {
@@ -98,35 +102,3 @@ func (p phase) outcomes(want func(row) bool) int {
 }
 
 func duplicate(r row) bool { return r.Outcome == "duplicate_skipped" }
-
-// spread is what is said of many times.
-type spread struct{ least, p50, p95, most time.Duration }
-
-// spreadOf uses the nearest rank: every figure is a time that was measured.
-func spreadOf(times []time.Duration) spread {
-	if len(times) == 0 {
-		return spread{}
-	}
-	sorted := slices.Sorted(slices.Values(times))
-	rank := func(percent int) time.Duration { return sorted[(len(sorted)*percent+99)/100-1] }
-	return spread{sorted[0], rank(50), rank(95), sorted[len(sorted)-1]}
-}
-
-// String writes p50, p95 and the maximum.
-func (s spread) String() string {
-	return fmt.Sprintf("p50 %s, p95 %s, max %s", short(s.p50), short(s.p95), short(s.most))
-}
-
-// between writes the range.
-func (s spread) between() string { return short(s.least) + "–" + short(s.most) }
-
-// short writes a time with three digits or so.
-func short(d time.Duration) string {
-	switch {
-	case d >= time.Second:
-		return fmt.Sprintf("%.2f s", d.Seconds())
-	case d >= 10*time.Millisecond:
-		return fmt.Sprintf("%.0f ms", d.Seconds()*1e3)
-	}
-	return fmt.Sprintf("%.1f ms", d.Seconds()*1e3)
-}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"daesa/cmd/lab/report"
 	"daesa/pgclient/tosssim"
 )
 
@@ -28,26 +29,26 @@ func healthyGateway(ctx context.Context, l *lab) (r result, err error) {
 	if err != nil {
 		return r, err
 	}
-	r.columns = []string{"", "they", "we"}
-	r.row("notices", "100 over 1m0s", fmt.Sprintf("%d over %s", len(first.sent), first.over()))
-	r.row("the gateway takes", "300 ms", short(l.healthy))
-	r.row("answers", "100 × 200", first.answers())
-	r.row("whole time", "p95 478 ms, max 597 ms", spreadOf(first.whole(row.applied)).String())
-	r.row("our own, on top of the gateway's", "60–300 ms", spreadOf(first.beyond()).String())
-	r.row("our own, beside our question as we time it", "", spreadOf(first.share()).String())
-	r.row("under way at once", "", fmt.Sprintf("%d (rate × time: %.1f)", first.overlap, first.littles()))
-	r.row("database connections per waiting notice", "0", fmt.Sprintf("%.2f", first.connectionsPerNotice()))
-	r.row("the same again", "100 duplicates", fmt.Sprintf("%d duplicates, %d questions", again.outcomes(duplicate), again.asked))
-	r.row("their time", "", spreadOf(again.whole(duplicate)).String())
-	r.row("identity in orders", "holds", end.identity())
-	r.row("testers' credits at the end", "as before", end.creditsText())
-	r.phase(first)
-	r.phase(again)
+	r.Columns = []string{"", "they", "we"}
+	r.Row("notices", "100 over 1m0s", fmt.Sprintf("%d over %s", len(first.sent), first.over()))
+	r.Row("the gateway takes", "300 ms", report.Short(l.healthy))
+	r.Row("answers", "100 × 200", first.answers())
+	r.Row("whole time", "p95 478 ms, max 597 ms", report.SpreadOf(first.whole(row.applied)).String())
+	r.Row("our own, on top of the gateway's", "60–300 ms", report.SpreadOf(first.beyond()).String())
+	r.Row("our own, beside our question as we time it", "", report.SpreadOf(first.share()).String())
+	r.Row("under way at once", "", fmt.Sprintf("%d (rate × time: %.1f)", first.overlap, first.littles()))
+	r.Row("database connections per waiting notice", "0", fmt.Sprintf("%.2f", first.connectionsPerNotice()))
+	r.Row("the same again", "100 duplicates", fmt.Sprintf("%d duplicates, %d questions", again.outcomes(duplicate), again.asked))
+	r.Row("their time", "", report.SpreadOf(again.whole(duplicate)).String())
+	r.Row("identity in orders", "holds", end.identity())
+	r.Row("testers' credits at the end", "as before", end.creditsText())
+	keepPhase(&r, first)
+	keepPhase(&r, again)
 	n := l.payments
-	r.claim(first.statuses()[http.StatusOK] == n && first.outcomes(row.applied) == n, "all %d are applied: %s", n, first.answers())
-	r.claim(first.asked == n, "the gateway was asked once for each notice")
-	r.claim(again.outcomes(duplicate) == n && again.asked == 0,
+	r.Claim(first.statuses()[http.StatusOK] == n && first.outcomes(row.applied) == n, "all %d are applied: %s", n, first.answers())
+	r.Claim(first.asked == n, "the gateway was asked once for each notice")
+	r.Claim(again.outcomes(duplicate) == n && again.asked == 0,
 		"the same again is %d duplicates and not one question (%d and %d)", n, again.outcomes(duplicate), again.asked)
-	r.books("at the end", end, 0)
+	claimBooks(&r, "at the end", end, 0)
 	return r, nil
 }

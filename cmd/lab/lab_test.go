@@ -57,9 +57,9 @@ func TestPerform_RefusesAnImpossibleRun(t *testing.T) {
 	var out bytes.Buffer
 	l := &lab{options: options{out: t.TempDir()}, out: &out}
 	e := experiment{name: "impossible", file: "0000-impossible", run: func(context.Context, *lab) (result, error) {
-		r := result{columns: []string{"", "we"}}
-		r.row("p95", "13 ms")
-		r.phase(possible().with(func(p *phase) { p.asked = 0 }))
+		r := result{Columns: []string{"", "we"}}
+		r.Row("p95", "13 ms")
+		keepPhase(&r, possible().with(func(p *phase) { p.asked = 0 }))
 		return r, nil
 	}}
 	if err := l.perform(t.Context(), e); !errors.Is(err, errImpossible) {
@@ -79,8 +79,8 @@ func TestPerform_ReportsARefutedClaim(t *testing.T) {
 	var out bytes.Buffer
 	l := &lab{out: &out}
 	e := experiment{name: "wrong", run: func(context.Context, *lab) (result, error) {
-		r := result{columns: []string{"", "we"}}
-		r.claim(false, "the earth is flat")
+		r := result{Columns: []string{"", "we"}}
+		r.Claim(false, "the earth is flat")
 		return r, nil
 	}}
 	if err := l.perform(t.Context(), e); !errors.Is(err, errRefuted) {

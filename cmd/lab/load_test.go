@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"net/http"
-	"slices"
 	"testing"
 	"time"
 
@@ -43,20 +42,6 @@ func TestLoad_EndsWithItsContext(t *testing.T) {
 	}}
 	if sent := l.run(ctx, make([]payment, 2), []time.Duration{0, time.Hour}); len(sent) != 1 {
 		t.Errorf("got %d deliveries, want 1", len(sent))
-	}
-}
-
-func TestSpreadOf_TakesMeasuredTimes(t *testing.T) {
-	t.Parallel()
-	times := evenly(100, 100*time.Millisecond) // 0 to 99 ms
-	slices.Reverse(times)
-	got := spreadOf(times)
-	want := spread{0, 49 * time.Millisecond, 94 * time.Millisecond, 99 * time.Millisecond}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(spread{})); diff != "" {
-		t.Errorf("spread (-want +got):\n%s", diff)
-	}
-	if one := spreadOf([]time.Duration{time.Second}); one.p50 != time.Second || one.p95 != time.Second {
-		t.Errorf("of one time: got %v", one)
 	}
 }
 

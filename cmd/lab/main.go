@@ -27,6 +27,7 @@ import (
 	"strings"
 	"syscall"
 
+	"daesa/cmd/lab/report"
 	"daesa/internal/postgres/embedded"
 	"daesa/internal/stage"
 )
@@ -57,7 +58,7 @@ func run(ctx context.Context, args []string, out, diagnostics io.Writer) error {
 
 func list(out io.Writer) error {
 	for _, e := range experiments() {
-		if _, err := fmt.Fprintf(out, "%-12s %s\n", e.name, e.title); err != nil {
+		if _, err := fmt.Fprintf(out, "%-16s %s\n", e.name, e.title); err != nil {
 			return fmt.Errorf("list the experiments: %w", err)
 		}
 	}
@@ -86,7 +87,7 @@ func runNamed(ctx context.Context, args []string, out, diagnostics io.Writer) (e
 		return err
 	}
 	defer func() { err = errors.Join(err, database.Stop()) }() //nolint:contextcheck // it stops also when the context has ended
-	l := &lab{options: o, fresh: database.Fresh, out: out, log: log, command: "go run ./cmd/lab run " + strings.Join(args, " ")}
+	l := &lab{options: o, fresh: database.Fresh, out: out, log: log, command: "go run ./cmd/lab run " + strings.Join(args, " "), setting: report.Where(ctx)}
 	var failures []error
 	for _, e := range chosen {
 		if err := l.perform(ctx, e); err != nil {

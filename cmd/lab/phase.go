@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
+	"daesa/cmd/lab/report"
 	"daesa/pgclient/tosssim"
 )
 
@@ -149,4 +151,21 @@ func (p phase) refused() []payment {
 		}
 	}
 	return list
+}
+
+// keepPhase keeps the deliveries of a phase, and what makes them impossible.
+func keepPhase(r *result, p phase) {
+	r.Doubts = append(r.Doubts, p.doubts()...)
+	if len(r.Tables) == 0 {
+		r.Tables = []report.Table{{Of: "delivery", Rows: [][]string{
+			{"phase", "order", "began_ms", "took_us", "status", "outcome", "reason", "query_ms"},
+		}}}
+	}
+	for _, s := range p.sent {
+		stored := p.rows[s.payment.key]
+		r.Tables[0].Rows = append(r.Tables[0].Rows, []string{
+			p.name, s.payment.order, strconv.FormatInt(s.began.Milliseconds(), 10), strconv.FormatInt(s.took.Microseconds(), 10),
+			strconv.Itoa(s.status), stored.Outcome, stored.Reason, strconv.FormatInt(stored.QueryMS, 10),
+		})
+	}
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"daesa/cmd/lab/report"
 )
 
 // perKey is what one dirty key costs: a run with them beside a run without any.
@@ -37,16 +39,16 @@ func millisOf(s spent) float64  { return float64(s.took) / float64(time.Millisec
 
 // scaleResult puts the lengths of history side by side.
 func scaleResult(sizes []size, firstCancels int) result {
-	r := result{columns: []string{""}}
+	r := result{Columns: []string{""}}
 	for _, s := range sizes {
-		r.columns = append(r.columns, thousands(s.payments)+" payments")
+		r.Columns = append(r.Columns, thousands(s.payments)+" payments")
 	}
 	each := func(name string, of func(size) string) {
 		cells := make([]string, 0, len(sizes))
 		for _, s := range sizes {
 			cells = append(cells, of(s))
 		}
-		r.row(name, cells...)
+		r.Row(name, cells...)
 	}
 	whole := func(v float64) string { return thousands(int(math.Round(v))) }
 	each("cancels", func(s size) string { return thousands(s.payments / 10) })
@@ -74,36 +76,36 @@ func scaleResult(sizes []size, firstCancels int) result {
 		}
 		return fmt.Sprintf("%.0f MiB", s.resident()/(1<<20))
 	})
-	r.scaleClaims(sizes)
-	r.plots = []namedPlot{
-		{"keys", plot{title: "Buffers touched for each changed key", unit: "payments in the books", x: labels(sizes), series: []series{
-			{"changed again", valuesOf(sizes, size.perKey)}, {"new payments", valuesOf(sizes, size.perSale)},
+	scaleClaims(&r, sizes)
+	r.Plots = []report.NamedPlot{
+		{Name: "keys", Plot: report.Plot{Title: "Buffers touched for each changed key", Unit: "payments in the books", X: labels(sizes), Series: []report.Series{
+			{Name: "changed again", Values: valuesOf(sizes, size.perKey)}, {Name: "new payments", Values: valuesOf(sizes, size.perSale)},
 		}}},
-		{"reading", plot{title: "Reading everything: seconds", unit: "payments in the books", x: labels(sizes), series: []series{
-			{"COPY", valuesOf(sizes, func(s size) float64 { return median(s.copied, func(c copied) float64 { return c.took.Seconds() }) })},
-			{"verify", valuesOf(sizes, func(s size) float64 { return median(s.verified, func(v verified) float64 { return v.took.Seconds() }) })},
-			{"recompute", valuesOf(sizes, func(s size) float64 { return s.full.took.Seconds() })},
+		{Name: "reading", Plot: report.Plot{Title: "Reading everything: seconds", Unit: "payments in the books", X: labels(sizes), Series: []report.Series{
+			{Name: "COPY", Values: valuesOf(sizes, func(s size) float64 { return median(s.copied, func(c copied) float64 { return c.took.Seconds() }) })},
+			{Name: "verify", Values: valuesOf(sizes, func(s size) float64 { return median(s.verified, func(v verified) float64 { return v.took.Seconds() }) })},
+			{Name: "recompute", Values: valuesOf(sizes, func(s size) float64 { return s.full.took.Seconds() })},
 		}}},
 	}
-	r.table = scaleTable(sizes)
+	r.Tables = []report.Table{{Of: "run", Rows: scaleTable(sizes)}}
 	return r
 }
 
-func (r *result) scaleClaims(sizes []size) {
+func scaleClaims(r *result, sizes []size) {
 	for _, s := range sizes {
 		if s.perKey() <= 0 {
-			r.doubts = append(r.doubts, fmt.Sprintf("at %s payments a changed key cost %.2f buffers", thousands(s.payments), s.perKey()))
+			r.Doubts = append(r.Doubts, fmt.Sprintf("at %s payments a changed key cost %.2f buffers", thousands(s.payments), s.perKey()))
 		}
-		r.claim(s.speed() >= verifySpeed, "at %s payments a verification reads at %.2f of the speed of COPY, at least %.1f", thousands(s.payments), s.speed(), verifySpeed)
+		r.Claim(s.speed() >= verifySpeed, "at %s payments a verification reads at %.2f of the speed of COPY, at least %.1f", thousands(s.payments), s.speed(), verifySpeed)
 		if s.resident() == 0 {
 			continue // a quick run
 		}
-		r.claim(s.resident() <= verifyMemory, "at %s payments a verification holds %.0f MiB at most, within %d", thousands(s.payments), s.resident()/(1<<20), verifyMemory>>20)
+		r.Claim(s.resident() <= verifyMemory, "at %s payments a verification holds %.0f MiB at most, within %d", thousands(s.payments), s.resident()/(1<<20), verifyMemory>>20)
 	}
 	for what, of := range map[string]func(size) float64{"a key looked at again": size.perKey, "a new payment": size.perSale} {
 		costs := valuesOf(sizes, of)
 		least, most := slices.Min(costs), slices.Max(costs)
-		r.claim(most <= least*flatWithin, "%s costs between %.2f and %.2f buffers, flat within %.0f %%", what, least, most, 100*(flatWithin-1))
+		r.Claim(most <= least*flatWithin, "%s costs between %.2f and %.2f buffers, flat within %.0f %%", what, least, most, 100*(flatWithin-1))
 	}
 }
 

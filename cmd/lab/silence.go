@@ -45,13 +45,13 @@ func (l *lab) silences(
 	if err != nil {
 		return r, err
 	}
-	r.columns = []string{"", "they", "we, breaker held closed", "we, as shipped"}
+	r.Columns = []string{"", "they", "we, breaker held closed", "we, as shipped"}
 	for _, line := range silenceLines() {
-		r.row(line.name, theirs(line), line.of(held), line.of(shipped))
+		r.Row(line.name, theirs(line), line.of(held), line.of(shipped))
 	}
 	held.claims(&r, l.options)
 	shipped.claims(&r, l.options)
-	r.claim(held.first.asked == l.payments, "%s: the gateway was asked once for each notice", held.name)
+	r.Claim(held.first.asked == l.payments, "%s: the gateway was asked once for each notice", held.name)
 	return r, nil
 }
 
@@ -92,20 +92,20 @@ func (l *lab) silence(
 
 func (s silence) claims(r *result, o options) {
 	for _, p := range []phase{s.first, s.again, s.twice} {
-		r.phase(p)
+		keepPhase(r, p)
 	}
 	n := o.payments
-	r.claim(s.first.statuses()[http.StatusBadGateway] == n, "%s: all %d are answered 502: %s", s.name, n, s.first.answers())
-	r.claim(s.first.overBudget() == 0, "%s: no answer comes past 10 s (%d did)", s.name, s.first.overBudget())
-	r.claim(s.first.outcomes(row.applied) == 0, "%s: nothing is applied while the gateway is silent", s.name)
-	r.claim(s.first.connectionsPerNotice() < 0.5, "%s: a waiting notice holds no connection (%.2f on average)",
+	r.Claim(s.first.statuses()[http.StatusBadGateway] == n, "%s: all %d are answered 502: %s", s.name, n, s.first.answers())
+	r.Claim(s.first.overBudget() == 0, "%s: no answer comes past 10 s (%d did)", s.name, s.first.overBudget())
+	r.Claim(s.first.outcomes(row.applied) == 0, "%s: nothing is applied while the gateway is silent", s.name)
+	r.Claim(s.first.connectionsPerNotice() < 0.5, "%s: a waiting notice holds no connection (%.2f on average)",
 		s.name, s.first.connectionsPerNotice())
-	r.books(s.name+", silent", s.after, n)
-	r.claim(s.again.statuses()[http.StatusOK] == n && s.again.outcomes(row.applied) == n,
+	claimBooks(r, s.name+", silent", s.after, n)
+	r.Claim(s.again.statuses()[http.StatusOK] == n && s.again.outcomes(row.applied) == n,
 		"%s: one redelivery applies all %d: %s", s.name, n, s.again.answers())
-	r.claim(s.twice.statuses()[http.StatusOK] == n && s.twice.outcomes(duplicate) == n && s.twice.asked == 0,
+	r.Claim(s.twice.statuses()[http.StatusOK] == n && s.twice.outcomes(duplicate) == n && s.twice.asked == 0,
 		"%s: the same once more is %d duplicates and not one question (%d and %d)", s.name, n, s.twice.outcomes(duplicate), s.twice.asked)
-	r.books(s.name+", back", s.end, 0)
+	claimBooks(r, s.name+", back", s.end, 0)
 }
 
 // firstOf is the first error that is one: what went wrong says more than what closing said of it.

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"time"
+
+	"daesa/cmd/lab/report"
 )
 
 // silenceLine is one figure of a run against a gateway that gives no answer in time, and what they had for it with a
@@ -26,14 +28,14 @@ func silentLines() []silenceLine {
 		}},
 		{"answers", "100 × 502", "100 × 502", func(s silence) string { return s.first.answers() }},
 		{"time of those that asked", "3.02–3.11 s", "", func(s silence) string {
-			return spreadOf(s.first.whole(row.questioned)).between()
+			return report.SpreadOf(s.first.whole(row.questioned)).Between()
 		}},
 		{"refused by our breaker, unasked", "no breaker", "no breaker", func(s silence) string {
 			unasked := s.first.whole(row.unsent)
 			if len(unasked) == 0 {
 				return "0"
 			}
-			return fmt.Sprintf("%d, %s", len(unasked), spreadOf(unasked))
+			return fmt.Sprintf("%d, %s", len(unasked), report.SpreadOf(unasked))
 		}},
 		{"past 10 s", "0", "0", func(s silence) string { return fmt.Sprint(s.first.overBudget()) }},
 		{"under way at once", "5", "", func(s silence) string {
@@ -42,7 +44,7 @@ func silentLines() []silenceLine {
 		{"database connections per waiting notice", "0", "", func(s silence) string {
 			return fmt.Sprintf("%.2f", s.first.connectionsPerNotice())
 		}},
-		{"longest transaction seen", "", "", func(s silence) string { return short(s.first.oldestTransaction()) }},
+		{"longest transaction seen", "", "", func(s silence) string { return report.Short(s.first.oldestTransaction()) }},
 		{"goroutines in the handler: most, after", "", "", func(s silence) string {
 			return fmt.Sprintf("%d, %d", s.first.handlersMost(), s.first.left)
 		}},
@@ -70,7 +72,7 @@ func returnedLines() []silenceLine {
 		{"the same again", "100 duplicates, one refund each", "100 duplicates, one refund each", func(s silence) string {
 			return fmt.Sprintf("%d duplicates, %d questions", s.twice.outcomes(duplicate), s.twice.asked)
 		}},
-		{"their time", "", "", func(s silence) string { return spreadOf(s.twice.whole(duplicate)).String() }},
+		{"their time", "", "", func(s silence) string { return report.SpreadOf(s.twice.whole(duplicate)).String() }},
 		{"identity at the end", "holds", "holds", func(s silence) string { return s.end.identity() }},
 		{"testers' credits at the end", "as before", "as before", func(s silence) string { return s.end.creditsText() }},
 	}
