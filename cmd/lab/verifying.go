@@ -3,13 +3,13 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -88,12 +88,48 @@ func (b *scaleBench) verifyOnce(ctx context.Context) (v verified, err error) {
 	}
 	command := exec.CommandContext(ctx, b.binary, args...) //nolint:gosec // our own program
 	command.Stdout, command.Stderr = &out, &out
-	if err := command.Run(); err != nil {
-		return v, fmt.Errorf("daesa %s: %w: %s", strings.Join(args[:1], " "), err, &out)
+	if err := command.Start(); err != nil {
+		return v, fmt.Errorf("daesa %s: %w", args[0], err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- command.Wait() }()
+	v.resident, err = mostResident(command.Process.Pid, ended)
+	if err != nil {
+		return v, fmt.Errorf("daesa %s: %w: %s", args[0], err, &out)
 	}
 	v.took = time.Since(began)
-	if usage, ok := command.ProcessState.SysUsage().(*syscall.Rusage); ok {
-		v.resident = usage.Maxrss << 10
-	}
 	return v, nil
+}
+
+// mostResident waits for a process and returns the most memory that it held resident, bytes. The high-water mark is read
+// while it runs: that which the system tells of a process that has ended counts the one that began it, too.
+func mostResident(pid int, ended <-chan error) (most int64, err error) {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-ended:
+			if err == nil && most == 0 {
+				err = errors.New("its memory could not be seen")
+			}
+			return most, err
+		case <-tick.C:
+			most = max(most, highWater(pid))
+		}
+	}
+}
+
+// highWater is VmHWM of /proc/<pid>/status in bytes; zero when it cannot be read.
+func highWater(pid int) int64 {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(status)) {
+		var kibibytes int64
+		if _, err := fmt.Sscanf(line, "VmHWM: %d kB", &kibibytes); err == nil {
+			return kibibytes << 10
+		}
+	}
+	return 0
 }
