@@ -2,6 +2,7 @@ package pgclient
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -52,11 +53,12 @@ type Breakers struct {
 
 // declaredBreakers are the limits, with their evidence: ten calls pass within a second at peak, so an outage shows
 // soon and chance does not; refused cards do not count, so half failing is the gateway, not the customers. The
-// query breaker opens for 2 s only, so that the burst of redeliveries right after an outage is not refused again.
+// query breaker opens for 1 s only, and a question waits for it to close (see Path.Patience), so that the burst of
+// redeliveries right after an outage is applied and not refused again.
 func declaredBreakers() Breakers {
 	declared := BreakerLimits{Window: 10, MinCalls: 10, FailurePercent: 50, OpenFor: 10 * time.Second, Trials: 3}
 	query := declared
-	query.OpenFor = 2 * time.Second
+	query.OpenFor = time.Second
 	return Breakers{Money: declared, Query: query, Recover: declared}
 }
 
@@ -114,6 +116,7 @@ type breaker struct {
 	announce func(from, to BreakerState)
 
 	mu         sync.Mutex
+	moved      chan struct{} // closed when a refused call may be let through; nil while nobody waits
 	state      BreakerState
 	generation uint64
 	window     []bool // true = failed; oldest first
@@ -152,6 +155,51 @@ func (b *breaker) Acquire() (*token, error) {
 	return &token{breaker: b, generation: b.generation}, nil
 }
 
+// AcquireWithin is Acquire with patience: what is refused waits up to d for the breaker to try again, or for the trials of
+// others to end well. It is refused at once where the breaker stays open for longer than that.
+func (b *breaker) AcquireWithin(ctx context.Context, d time.Duration) (*token, error) {
+	permission, err := b.Acquire()
+	if err == nil || d <= 0 {
+		return permission, err
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	for {
+		moved := b.waitForMove()
+		if permission, err := b.Acquire(); err == nil {
+			return permission, nil
+		}
+		if b.RetryAfter() > d {
+			return nil, errOpen
+		}
+		select {
+		case <-moved:
+		case <-timer.C:
+			return nil, errOpen
+		case <-ctx.Done():
+			return nil, errOpen
+		}
+	}
+}
+
+// waitForMove is closed at the next change after which another call may pass.
+func (b *breaker) waitForMove() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.moved == nil {
+		b.moved = make(chan struct{})
+	}
+	return b.moved
+}
+
+// wake lets those who wait look again. The lock is held.
+func (b *breaker) wake() {
+	if b.moved != nil {
+		close(b.moved)
+		b.moved = nil
+	}
+}
+
 // Done tells what came of the call.
 func (t *token) Done(o outcome) { t.once.Do(func() { t.breaker.record(t.generation, o) }) }
 
@@ -172,6 +220,7 @@ func (b *breaker) count(o outcome) {
 	if o == ignored {
 		if b.state == BreakerHalfOpen {
 			b.trials++
+			b.wake()
 		}
 		return
 	}
@@ -214,6 +263,7 @@ func (b *breaker) become(state BreakerState) {
 	b.generation++
 	b.window = nil
 	b.trials = b.limits.Trials
+	b.wake()
 	if b.timer != nil {
 		b.timer.Stop()
 		b.timer = nil

@@ -38,7 +38,8 @@ func newLane(cfg Config, name PathName, b *breaker) *lane {
 // for one call of one goroutine.
 type Permit struct {
 	lane     *lane
-	token    *token // nil without a breaker, and once used
+	token    *token        // nil without a breaker, and once used
+	waited   time.Duration // for the breaker: it is lacking to the call
 	released atomic.Bool
 }
 
@@ -57,8 +58,8 @@ func (p *Permit) Release() {
 // reserve claims a slot and the breaker's permission. When it refuses, nothing was sent.
 func (l *lane) reserve(ctx context.Context) (*Permit, *Unsent) {
 	began := time.Now()
+	defer func() { l.metrics.queueSeconds.WithLabelValues(string(l.name)).Observe(time.Since(began).Seconds()) }()
 	refusal, ok := l.slots.acquire(ctx)
-	l.metrics.queueSeconds.WithLabelValues(string(l.name)).Observe(time.Since(began).Seconds())
 	if !ok {
 		l.metrics.refused(l.name, refusal)
 		unsent := &Unsent{Reason: refusal}
@@ -72,7 +73,9 @@ func (l *lane) reserve(ctx context.Context) (*Permit, *Unsent) {
 	if l.breaker == nil {
 		return permit, nil
 	}
-	permission, err := l.breaker.Acquire()
+	asked := time.Now()
+	permission, err := l.breaker.AcquireWithin(ctx, l.limits.Patience)
+	permit.waited = time.Since(asked)
 	if err != nil {
 		permit.Release()
 		l.metrics.refused(l.name, RefusalBreaker)
@@ -94,7 +97,7 @@ type sent struct {
 func (p *Permit) send(ctx context.Context, c call) sent {
 	l := p.lane
 	caller := ctx
-	ctx, stop := context.WithTimeout(ctx, l.limits.call())
+	ctx, stop := context.WithTimeout(ctx, l.limits.call()-p.waited)
 	defer stop()
 	result := sent{}
 	for {
@@ -107,7 +110,7 @@ func (p *Permit) send(ctx context.Context, c call) sent {
 			return result
 		}
 		result.doubt = result.doubt || (result.err != nil && result.err.inDoubt())
-		result.err = l.attempt(ctx, caller, permission, c)
+		result.err = p.attempt(ctx, caller, permission, c)
 		result.attempts++
 		if result.err == nil || !result.err.retryable() || result.attempts >= l.limits.Attempts ||
 			!l.pause(ctx, result.err.RetryAfter) {
@@ -132,7 +135,8 @@ func (p *Permit) permission() (*token, error) {
 }
 
 // attempt sends once, within the attempt's own limit, and tells breaker, metrics and log what came of it.
-func (l *lane) attempt(ctx, caller context.Context, permission *token, c call) *Error {
+func (p *Permit) attempt(ctx, caller context.Context, permission *token, c call) *Error {
+	l := p.lane
 	ctx, stop := context.WithTimeout(ctx, l.limits.Attempt)
 	defer stop()
 	outcome := failed // of a panic
@@ -148,6 +152,9 @@ func (l *lane) attempt(ctx, caller context.Context, permission *token, c call) *
 		err.Reason = ReasonCanceled // the caller's leaving says nothing about the gateway; its deadline does: nothing came
 	}
 	outcome = err.breakerOutcome()
+	if outcome == failed && err.Reason == ReasonTimeout && p.waited > l.limits.Attempt/10 {
+		outcome = ignored // it had less than its time, so that it says nothing about a gateway that is only slow
+	}
 	l.metrics.answered(l.name, took, err)
 	if err != nil {
 		l.log.WarnContext(ctx, "gateway call without a result", slog.String("path", string(l.name)),

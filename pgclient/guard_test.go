@@ -206,6 +206,7 @@ func TestRecover_AnAnswerClosesTheQueryBreakerEarly(t *testing.T) {
 		}
 		transport, calls := script(append(steps, shows(payment(nil)))...)
 		cfg := testConfig(transport)
+		cfg.Paths.Query.Patience = -1
 		recovered := 0
 		cfg.OnRecovered = func() { recovered++ }
 		c := mustNew(t, cfg)

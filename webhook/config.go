@@ -41,6 +41,9 @@ type Config struct {
 	// Eager lets the sweeper ask for a failed cancel notice before the sender has given up redelivering it.
 	Eager bool
 
+	// Replicas are the instances that share what notices may cost the gateway; 0 = 1.
+	Replicas int
+
 	// Keep is how long is kept what a delivery leaves.
 	Keep Keep
 
@@ -58,6 +61,7 @@ const writeReserve = time.Second
 
 func (c Config) withDefaults() Config {
 	c.Keep = c.Keep.withDefaults()
+	c.Replicas = cmp.Or(c.Replicas, 1)
 	c.Deadline = cmp.Or(c.Deadline, 9*time.Second)
 	c.BodyBudget = cmp.Or(c.BodyBudget, 4*time.Second)
 	c.QueryBudget = cmp.Or(c.QueryBudget, 3500*time.Millisecond)
@@ -78,6 +82,8 @@ func (c Config) validate() error {
 		return errors.New("webhook: Log is required")
 	case c.Now == nil:
 		return errors.New("webhook: Now is required")
+	case c.Replicas < 1:
+		return errors.New("webhook: Replicas must be at least 1")
 	case c.BodyBudget < 0 || c.QueryBudget < 0:
 		return errors.New("webhook: a budget must not be negative")
 	case c.QueryBudget+writeReserve > c.Deadline:
@@ -88,7 +94,8 @@ func (c Config) validate() error {
 
 // Handler answers notices, and closes what a crash left of them.
 type Handler struct {
-	cfg Config
+	cfg       Config
+	fruitless *fruitless
 }
 
 // New makes a Handler.
@@ -97,5 +104,5 @@ func New(cfg Config) (*Handler, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	return &Handler{cfg: cfg}, nil
+	return &Handler{cfg: cfg, fruitless: newFruitless(cfg.Replicas)}, nil
 }

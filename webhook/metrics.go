@@ -34,7 +34,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		}, []string{"outcome"}),
 		queryFailed: in.NewCounterVec(prometheus.CounterOpts{
 			Name: "daesa_webhook_query_failed_total",
-			Help: "Questions to the gateway that gave no answer, by reason.",
+			Help: "Questions to the gateway that gave no answer, by reason. fruitless: not asked, because such notices had proven nothing too often.",
 		}, []string{"reason"}),
 		whole: in.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "daesa_webhook_seconds", Buckets: seconds,
@@ -63,6 +63,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	for _, r := range pgclient.Reasons() {
 		m.queryFailed.WithLabelValues(string(r))
 	}
+	m.queryFailed.WithLabelValues(reasonFruitless)
 	for _, label := range []string{"yes", "no"} {
 		m.whole.WithLabelValues(label)
 	}

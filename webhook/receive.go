@@ -104,6 +104,10 @@ func (h *Handler) handle(writing, asking context.Context, d delivery) verdict {
 	}
 	d.id, d.paymentKey = stored.DeliveryID, stored.PaymentKey
 	asked := h.cfg.Now()
+	if !h.fruitless.mayAsk(d.paymentKey, asked) {
+		h.cfg.Metrics.queryFailed.WithLabelValues(reasonFruitless).Inc()
+		return h.conclude(writing, d, verdict{outcome: OutcomeQueryFailed, reason: reasonFruitless, cause: errFruitless})
+	}
 	seen, reason, err := h.ask(asking, d.paymentKey)
 	d.queryTook = h.cfg.Now().Sub(asked)
 	h.cfg.Metrics.asked(reason, d.queryTook)
@@ -112,7 +116,11 @@ func (h *Handler) handle(writing, asking context.Context, d delivery) verdict {
 		h.quarantine(writing, d, err)
 		return v
 	}
-	return h.record(writing, d, seen)
+	v := h.record(writing, d, seen)
+	if v.outcome == OutcomeStateMismatch {
+		h.fruitless.note(d.paymentKey, asked)
+	}
+	return v
 }
 
 // ask puts the question to the gateway. It holds no lock and no database connection. The reason is "" when the gateway

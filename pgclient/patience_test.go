@@ -1,0 +1,159 @@
+package pgclient
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"daesa/ledger"
+)
+
+// outage is a gateway that is silent until it is back, and then takes its time.
+type outage struct {
+	back  atomic.Bool
+	takes time.Duration
+	asked atomic.Int64
+	most  atomic.Int64 // questions at once
+	now   atomic.Int64
+}
+
+func (o *outage) RoundTrip(r *http.Request) (*http.Response, error) {
+	o.asked.Add(1)
+	o.most.Store(max(o.most.Load(), o.now.Add(1)))
+	defer o.now.Add(-1)
+	answer := step{hangs: true}
+	if o.back.Load() {
+		select {
+		case <-time.After(o.takes):
+			answer = shows(payment(nil))
+		case <-r.Context().Done():
+		}
+	}
+	return answer.do(r.Context())
+}
+
+// silentForAWhile is a client whose query breaker has just opened.
+func silentForAWhile(t *testing.T, o *outage) *Client {
+	t.Helper()
+	c := mustNew(t, testConfig(o))
+	var group sync.WaitGroup
+	for range 10 {
+		group.Go(func() { _ = question(t.Context(), c) })
+	}
+	group.Wait()
+	if c.queries.State() != BreakerOpen {
+		t.Fatal("the breaker is not open after ten questions without an answer")
+	}
+	o.asked.Store(0)
+	o.most.Store(0)
+	return c
+}
+
+func question(ctx context.Context, c *Client) error {
+	_, err := c.Query(ctx, ledger.ChannelWebhook, "pk_1")
+	return err
+}
+
+// burst puts n questions at once and returns how many were answered, and the longest that one took.
+func burst(t *testing.T, c *Client, n int) (answered int64, longest time.Duration) {
+	t.Helper()
+	var good, slowest atomic.Int64
+	var group sync.WaitGroup
+	for range n {
+		group.Go(func() {
+			began := time.Now()
+			if question(t.Context(), c) == nil {
+				good.Add(1)
+			}
+			slowest.Store(max(slowest.Load(), int64(time.Since(began))))
+		})
+	}
+	group.Wait()
+	return good.Load(), time.Duration(slowest.Load())
+}
+
+func TestQuery_ABurstRightAfterAnOutageIsAnswered(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		o := &outage{takes: 300 * time.Millisecond}
+		c := silentForAWhile(t, o)
+		o.back.Store(true)
+		answered, longest := burst(t, c, 60)
+		if answered != 60 {
+			t.Errorf("%d of 60 answered by a gateway that is back", answered)
+		}
+		if want := time.Second + 2*o.takes; longest != want {
+			t.Errorf("the last took %s, want %s: the breaker's rest, three trials, and its own question", longest, want)
+		}
+		if got := o.asked.Load(); got != 60 {
+			t.Errorf("asked %d times, want 60", got)
+		}
+	})
+}
+
+func TestQuery_AHalfOpenBreakerStillLetsThreeThroughAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		o := &outage{}
+		c := silentForAWhile(t, o)
+		answered, longest := burst(t, c, 60)
+		if answered != 0 || o.most.Load() != 3 || o.asked.Load() != 3 {
+			t.Errorf("a silent gateway was asked %d times, %d at once, by a burst of 60; want three trials", o.asked.Load(), o.most.Load())
+		}
+		if longest > 3*time.Second {
+			t.Errorf("a question took %s, above its whole budget", longest)
+		}
+	})
+}
+
+// TestQuery_ASlowGatewayClosesTheBreaker: a question that waited has less time left than the gateway needs. That says
+// nothing about the gateway; the next one with all of its time does.
+func TestQuery_ASlowGatewayClosesTheBreaker(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		o := &outage{takes: 2500 * time.Millisecond}
+		c := silentForAWhile(t, o)
+		o.back.Store(true)
+		if answered, _ := burst(t, c, 3); answered != 0 {
+			t.Error("a question of 3 s waited for one and was answered after another 2.5 s")
+		}
+		if c.queries.State() != BreakerHalfOpen {
+			t.Errorf("questions cut short made the breaker %s", c.queries.State())
+		}
+		if answered, _ := burst(t, c, 3); answered != 3 || c.queries.State() != BreakerClosed {
+			t.Errorf("%d of 3 answered, breaker %s; want it closed by questions that had all of their time", answered, c.queries.State())
+		}
+	})
+}
+
+func TestQuery_NobodyWaitsForABreakerLongerThanItsPatience(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		o := &outage{}
+		cfg := testConfig(o)
+		cfg.Breakers.Query.OpenFor = 2 * time.Second
+		c := mustNew(t, cfg)
+		for range 10 {
+			_ = c.queries.call(failed)
+		}
+		began := time.Now()
+		wantReason(t, question(t.Context(), c), ReasonBreakerOpen)
+		if took := time.Since(began); took != 0 {
+			t.Errorf("waited %s for a breaker that stays open for longer", took)
+		}
+		time.Sleep(time.Second)
+		ctx, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer stop()
+		wantReason(t, question(ctx, c), ReasonBreakerOpen)
+		if took := time.Since(began); took > 1100*time.Millisecond {
+			t.Errorf("waited until %s, after the caller had gone", took)
+		}
+		if got := len(c.query.slots.slots); got != 0 {
+			t.Errorf("%d slots held by nobody", got)
+		}
+	})
+}
