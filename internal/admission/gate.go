@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"daesa/internal/web"
@@ -41,8 +42,16 @@ type Gate struct {
 	shared int   // Slots in no reserve.
 	line   *line // In place of the classes, when OneLine is set.
 
-	mu       sync.Mutex
-	inFlight map[Class]int
+	mu      sync.Mutex
+	classes map[Class]*slots
+}
+
+// slots are those of one class.
+type slots struct {
+	ClassLimit
+
+	inFlight int // The lock of the gate guards it.
+	metrics  *classMetrics
 }
 
 // NewGate returns an empty gate.
@@ -51,10 +60,12 @@ func NewGate(cfg GateConfig) (*Gate, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	g := &Gate{cfg: cfg, shared: cfg.Budget, inFlight: make(map[Class]int, len(cfg.Limits))}
+	g := &Gate{cfg: cfg, shared: cfg.Budget, classes: make(map[Class]*slots, len(cfg.Limits))}
 	for class, limit := range cfg.Limits {
 		g.shared -= limit.Reserve
-		cfg.Metrics.ceiling.WithLabelValues(string(class)).Set(float64(limit.Ceiling))
+		metrics := cfg.Metrics.classes[class]
+		metrics.ceiling.Set(float64(limit.Ceiling))
+		g.classes[class] = &slots{ClassLimit: limit, metrics: metrics}
 	}
 	if cfg.OneLine > 0 {
 		g.line = newLine(cfg.OneLine)
@@ -65,35 +76,53 @@ func NewGate(cfg GateConfig) (*Gate, error) {
 // Admit takes a slot for class, or reports that there is none. The caller gives it back with done, which may be called
 // more than once. As every reserve is at least one, no class is ever shut out.
 //
-// Without Enforce everybody gets a slot, and what would have been refused is counted all the same.
+// There is no queue before the slots. Who waits here waits for somebody else's work to end, inside a deadline that the
+// work itself needs; told at once to come again, it costs nothing, and the calls that are worth waiting for have a bounded
+// wait of their own, each at what it waits for.
+//
+// Without Enforce everybody gets a slot, and what would have been refused is counted as such.
 func (g *Gate) Admit(class Class) (done func(), ok bool) {
+	s := g.classes[class]
+	if !g.take(s) {
+		return nil, false
+	}
+	var given atomic.Bool
+	return func() {
+		if !given.Swap(true) {
+			g.count(s, -1)
+		}
+	}, true
+}
+
+// take is Admit for a caller that gives its slot back exactly once.
+func (g *Gate) take(s *slots) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !g.hasSlot(class) {
-		g.cfg.Metrics.shed.WithLabelValues(string(class)).Inc()
+	if !g.hasSlot(s) {
 		if g.cfg.Enforce {
-			return nil, false
+			s.metrics.shed.Inc()
+			return false
 		}
+		s.metrics.wouldShed.Inc()
 	}
-	g.inFlight[class]++
-	g.cfg.Metrics.inFlight.WithLabelValues(string(class)).Inc()
-	return sync.OnceFunc(func() { g.count(class, -1) }), true
+	s.inFlight++
+	s.metrics.inFlight.Inc()
+	return true
 }
 
 // hasSlot decides; the lock is held.
-func (g *Gate) hasSlot(class Class) bool {
-	limit := g.cfg.Limits[class]
-	if g.inFlight[class] < limit.Reserve {
+func (g *Gate) hasSlot(s *slots) bool {
+	if s.inFlight < s.Reserve {
 		return true
 	}
-	return g.inFlight[class] < limit.Ceiling && g.sharedInUse() < g.shared-limit.Leave
+	return s.inFlight < s.Ceiling && g.sharedInUse() < g.shared-s.Leave
 }
 
 // sharedInUse counts the slots that classes hold beyond their reserves.
 func (g *Gate) sharedInUse() int {
 	used := 0
-	for class, limit := range g.cfg.Limits {
-		used += max(0, g.inFlight[class]-limit.Reserve)
+	for _, s := range g.classes {
+		used += max(0, s.inFlight-s.Reserve)
 	}
 	return used
 }
@@ -102,47 +131,53 @@ func (g *Gate) sharedInUse() int {
 // to come back is spread, so that what was refused together does not return together. An unknown class panics: it is a
 // mistake in the wiring.
 func (g *Gate) Middleware(class Class) func(http.Handler) http.Handler {
-	if _, known := g.cfg.Limits[class]; !known {
+	s, known := g.classes[class]
+	if !known {
 		panic(fmt.Sprintf("admission: no limit for class %q", class))
 	}
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			done, err := g.enter(r, class)
-			if err != nil {
+			if err := g.enter(r, s); err != nil {
 				g.cfg.Adapter.Fail(w, r, err)
 				return
 			}
-			defer done()
+			defer g.leave(s)
+			if arrived, ok := web.Arrived(r.Context()); ok {
+				s.metrics.wait.Observe(time.Since(arrived).Seconds())
+			}
 			next.ServeHTTP(w, r)
 		})
 	}
 }
 
 // enter finds the request a slot, by its class or in the one line.
-func (g *Gate) enter(r *http.Request, class Class) (done func(), err error) {
+func (g *Gate) enter(r *http.Request, s *slots) error {
 	if g.line == nil {
-		done, ok := g.Admit(class)
-		if !ok {
-			return nil, web.WithRetryAfter(ErrShed, g.cfg.RetryAfter+rand.N(g.cfg.RetryJitter))
+		if !g.take(s) {
+			return web.WithRetryAfter(ErrShed, g.cfg.RetryAfter+rand.N(g.cfg.RetryJitter))
 		}
-		return done, nil
+		return nil
 	}
-	leave, err := g.line.enter(r)
-	if err != nil {
-		return nil, err
+	if err := g.line.enter(r); err != nil {
+		return err
 	}
-	g.count(class, 1)
-	return func() {
-		g.count(class, -1)
-		leave()
-	}, nil
+	g.count(s, 1)
+	return nil
 }
 
-func (g *Gate) count(class Class, n int) {
+// leave gives back what enter found.
+func (g *Gate) leave(s *slots) {
+	g.count(s, -1)
+	if g.line != nil {
+		g.line.leave()
+	}
+}
+
+func (g *Gate) count(s *slots, n int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.inFlight[class] += n
-	g.cfg.Metrics.inFlight.WithLabelValues(string(class)).Add(float64(n))
+	s.inFlight += n
+	s.metrics.inFlight.Add(float64(n))
 }
 
 // GateConfig holds what a [Gate] needs. Budget, Limits and the two times have defaults.

@@ -93,8 +93,8 @@ func TestGate_ReservesAreNeverViolated(t *testing.T) {
 				done()
 			}
 		}
-		if gate.sharedInUse() != 0 || gate.inFlight[ClassMoney] != 0 {
-			t.Fatalf("got %v in flight after all have left", gate.inFlight)
+		if gate.sharedInUse() != 0 || gate.classes[ClassMoney].inFlight != 0 {
+			t.Fatalf("got %d in flight after all have left", gate.classes[ClassMoney].inFlight)
 		}
 	})
 }
@@ -138,8 +138,9 @@ func TestGate_RecordOnlyRefusesNobody(t *testing.T) {
 			t.Fatal("refused in record-only mode")
 		}
 	}
-	if got := testutil.ToFloat64(gate.cfg.Metrics.shed.WithLabelValues("reading")); got != 220 {
-		t.Errorf("got %v counted, want the 220 that would have been refused", got)
+	figures := gate.classes[ClassReading].metrics
+	if shed, would := testutil.ToFloat64(figures.shed), testutil.ToFloat64(figures.wouldShed); shed != 0 || would != 220 {
+		t.Errorf("got %v shed and %v that would be, want 0 and 220", shed, would)
 	}
 }
 
@@ -160,7 +161,7 @@ func TestGate_Concurrent(t *testing.T) {
 	}
 	group.Wait()
 	for _, class := range Classes() {
-		if got := testutil.ToFloat64(gate.cfg.Metrics.inFlight.WithLabelValues(string(class))); got != 0 {
+		if got := testutil.ToFloat64(gate.classes[class].metrics.inFlight); got != 0 {
 			t.Errorf("got %v of %s in flight, want 0", got, class)
 		}
 	}
@@ -170,14 +171,14 @@ func TestGate_Middleware(t *testing.T) {
 	t.Parallel()
 	gate := newGate(t, GateConfig{Enforce: true})
 	handler := gate.Middleware(ClassReading)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-		if got := testutil.ToFloat64(gate.cfg.Metrics.inFlight.WithLabelValues("reading")); got != 1 {
+		if got := testutil.ToFloat64(gate.classes[ClassReading].metrics.inFlight); got != 1 {
 			t.Errorf("got %v in flight, want 1", got)
 		}
 	}))
 	w := httptest.NewRecorder()
 	handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/", nil))
-	if w.Code != 200 || gate.inFlight[ClassReading] != 0 {
-		t.Errorf("got %d and %d in flight, want 200 and a slot given back", w.Code, gate.inFlight[ClassReading])
+	if w.Code != 200 || gate.classes[ClassReading].inFlight != 0 {
+		t.Errorf("got %d and %d in flight, want 200 and a slot given back", w.Code, gate.classes[ClassReading].inFlight)
 	}
 	fill(gate, ClassReading)
 	w = httptest.NewRecorder()
@@ -241,7 +242,9 @@ func TestMetrics_EverySeriesStartsAtZero(t *testing.T) {
 	NewMetrics(reg, "webhook")
 	for name, want := range map[string]int{
 		"daesa_admission_gate_in_flight_requests": 3, "daesa_admission_gate_shed_total": 3,
-		"daesa_admission_rate_refused_total": 1, "daesa_admission_rate_tracked_sources": 1,
+		"daesa_admission_gate_would_shed_total": 3, "daesa_admission_gate_wait_seconds": 3,
+		"daesa_admission_rate_refused_total": 1, "daesa_admission_rate_would_refuse_total": 1, "daesa_admission_rate_unasked_total": 1,
+		"daesa_admission_rate_fallbacks_total": 4, "daesa_admission_rate_tracked_sources": 1, "daesa_admission_rate_shared_seconds": 1,
 	} {
 		if got, err := testutil.GatherAndCount(reg, name); err != nil || got != want {
 			t.Errorf("got %d series of %s (%v), want %d", got, name, err, want)

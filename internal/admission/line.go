@@ -10,11 +10,14 @@ type line struct{ slots chan struct{} }
 func newLine(slots int) *line { return &line{slots: make(chan struct{}, slots)} }
 
 // enter waits for a slot, unless the client hangs up first.
-func (l *line) enter(r *http.Request) (leave func(), err error) {
+func (l *line) enter(r *http.Request) error {
 	select {
 	case l.slots <- struct{}{}:
-		return func() { <-l.slots }, nil
+		return nil
 	case <-r.Context().Done():
-		return nil, r.Context().Err()
+		return r.Context().Err()
 	}
 }
+
+// leave gives the slot to the next one.
+func (l *line) leave() { <-l.slots }

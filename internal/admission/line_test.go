@@ -31,8 +31,8 @@ func TestGate_OneLine(t *testing.T) {
 			go enter(ctx, class)
 			synctest.Wait()
 		}
-		if len(begun) != 2 || gate.inFlight[ClassMoney] != 2 {
-			t.Fatalf("got %v let in and %v in flight, want two of money", begun, gate.inFlight)
+		if len(begun) != 2 || gate.classes[ClassMoney].inFlight != 2 {
+			t.Fatalf("got %v let in and %d in flight, want two of money", begun, gate.classes[ClassMoney].inFlight)
 		}
 		hangUp()
 		for want := 3; want <= 4; want++ {
@@ -47,8 +47,8 @@ func TestGate_OneLine(t *testing.T) {
 		}
 		close(end)
 		synctest.Wait()
-		if gate.inFlight[ClassMoney] != 0 || gate.inFlight[ClassReading] != 0 {
-			t.Errorf("got %v in flight after the end, want none", gate.inFlight)
+		if money, reading := gate.classes[ClassMoney].inFlight, gate.classes[ClassReading].inFlight; money != 0 || reading != 0 {
+			t.Errorf("got %d and %d in flight after the end, want none", money, reading)
 		}
 	})
 }

@@ -28,6 +28,7 @@ type App struct {
 	cfg      Config
 	log      *slog.Logger
 	db       *pgxpool.Pool
+	limits   *pgxpool.Pool // of the rate limits
 	gateway  *pgclient.Client
 	registry *prometheus.Registry
 	metrics  *metrics
@@ -82,6 +83,9 @@ func (a *App) open(ctx context.Context) (err error) {
 		return err
 	}
 	if err := requireMigrated(ctx, a.db); err != nil {
+		return err
+	}
+	if err := a.openLimits(ctx); err != nil {
 		return err
 	}
 	if err := ledger.SetSecondPerson(ctx, a.db, ledger.SecondPerson{Above: *a.cfg.SecondPersonAbove}, a.cfg.Now()); err != nil {
@@ -264,8 +268,10 @@ func (a *App) release() {
 	if a.gateway != nil {
 		a.gateway.Close()
 	}
-	if a.db != nil {
-		a.db.Close()
+	for _, pool := range []*pgxpool.Pool{a.limits, a.db} {
+		if pool != nil {
+			pool.Close()
+		}
 	}
 }
 

@@ -87,7 +87,10 @@ type serveCommand struct {
 	Replicas       int           `env:"DAESA_REPLICAS" default:"1" help:"Instances that share the caps."`
 	Lazy           bool          `env:"DAESA_LAZY" help:"Ask about a claimed cancel only at its last chance."`
 	RateLimit      int           `name:"webhook-rate-limit" env:"DAESA_WEBHOOK_RATE_LIMIT" default:"300" help:"Webhook deliveries a minute and source."`
+	GatewayLimit   int           `name:"gateway-rate-limit" env:"DAESA_GATEWAY_RATE_LIMIT" help:"Webhook deliveries a minute and address of the gateway's; as for others when left out."`
+	GatewayFrom    []string      `name:"gateway-addresses" env:"DAESA_GATEWAY_ADDRESSES" help:"Addresses or CIDR blocks that the gateway sends from; they have a rate limit of their own."`
 	ConfirmLimit   int           `name:"confirm-rate-limit" env:"DAESA_CONFIRM_RATE_LIMIT" default:"120" help:"Approvals a minute and source."`
+	Admission      string        `env:"DAESA_ADMISSION" enum:"enforce,record" default:"enforce" help:"enforce, or record: count what would be refused and refuse nothing."`
 	DatabaseMax    int32         `name:"database-max-connections" env:"DAESA_DATABASE_MAX" default:"20" help:"Connections to PostgreSQL."`
 	ListEvery      time.Duration `name:"list-every" env:"DAESA_LIST_EVERY" default:"1m" help:"How often the gateway's list is read."`
 	SecondPerson   int64         `name:"second-person-above" env:"DAESA_SECOND_PERSON_ABOVE" default:"1000000" help:"Above how many won at risk a second person must confirm how a mismatch is resolved."`
@@ -202,6 +205,7 @@ func (s serveCommand) run(ctx context.Context, databaseURL string, log *slog.Log
 		MerchantID: s.MerchantID, Listen: s.Listen, PrivateListen: s.PrivateListen, APIKeys: s.APIKeys, TokenKey: s.TokenKey,
 		CORSOrigins: s.CORSOrigins, TrustedProxies: s.TrustedProxies, MerchantURL: s.MerchantURL, CustomerURL: s.CustomerURL,
 		EventSecret: s.EventSecret, SealKeyFile: s.SealKeyFile, SealOldKeys: s.SealOldKeys, HeadsFile: s.HeadsFile, Replicas: s.Replicas, Lazy: s.Lazy, RateLimit: s.RateLimit, ConfirmRateLimit: s.ConfirmLimit, DatabaseMax: s.DatabaseMax,
+		GatewayRateLimit: s.GatewayLimit, GatewayAddresses: s.GatewayFrom, RecordOnly: s.Admission == "record",
 		ListEvery: s.ListEvery, SecondPersonAbove: &s.SecondPerson, StopTimeout: s.StopTimeout, Log: log,
 	}
 	s.booksSettings.apply(&cfg)

@@ -13,6 +13,7 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"daesa/checkout"
+	"daesa/internal/admission"
 	"daesa/ledger/seal"
 	"daesa/migrations"
 	"daesa/reconcile"
@@ -49,6 +50,7 @@ func ticks(cfg Config) []tick {
 		{"CRON_TZ=Asia/Seoul 10 5 * * *", queueTidy, webhook.RetainArgs{}},    // forget what need not be kept
 		{"@every 30s", queueTidy, checkout.ExpireOrdersArgs{}},                // orders nobody paid
 		{"@every 10m", queueTidy, checkout.TidyCheckoutArgs{}},                // old idempotency keys
+		{"@every 1m", queueTidy, admission.TidyArgs{}},                        // sources that send no more
 		{"@every 1m", queueSeal, seal.Args{}},                                 // cut and sign the journal of a day that ended
 	}
 }
@@ -115,9 +117,14 @@ func newWorkers(a *App) (*river.Workers, error) {
 	if err != nil {
 		return nil, err
 	}
+	limits, err := admission.NewTidyWorker(admission.TidyConfig{DB: a.db, Now: a.cfg.limitNow})
+	if err != nil {
+		return nil, err
+	}
 	river.AddWorker(workers, events)
 	river.AddWorker(workers, expire)
 	river.AddWorker(workers, tidy)
+	river.AddWorker(workers, limits)
 	river.AddWorker(workers, &webhook.ReapWorker{Handler: f.webhook})
 	river.AddWorker(workers, &webhook.RetainWorker{Handler: f.webhook})
 	river.AddWorker(workers, &seal.Worker{Sealer: f.sealer})

@@ -36,7 +36,7 @@ func publicRoutes(a *App) (chi.Router, *web.Adapter, error) {
 	// Toss's webhook sender: rare, in bursts of hundreds after an outage; wants 200 within 10 s. The handler keeps
 	// its own deadline.
 	r.Group(func(r chi.Router) {
-		r.Use(gates.admit.Middleware(admission.ClassNotification), gates.rate.Middleware)
+		r.Use(gates.admit.Middleware(admission.ClassNotification), gates.notices.Middleware)
 		r.Post("/webhooks/toss", handle(f.webhook.Receive))
 	})
 
@@ -123,68 +123,4 @@ func around(a *App, adapter *web.Adapter, r chi.Router) (http.Handler, error) {
 		return nil, err
 	}
 	return web.WithRequestID(adapter.Recover(web.AccessLog(a.log, metrics)(web.InFlight(metrics)(r)))), nil
-}
-
-// gates are the middlewares that decide whether a request is let in.
-type gates struct {
-	admit    *admission.Gate
-	rate     *admission.RateLimit // of notices
-	confirms *admission.RateLimit
-	bearer   func(http.Handler) http.Handler
-	cors     func(http.Handler) http.Handler
-}
-
-// bearerOrToken asks for an API key unless the request carries the token of a status address, which the handler
-// checks.
-func (g gates) bearerOrToken(next http.Handler) http.Handler {
-	keyed := g.bearer(next)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Query().Has("token") {
-			next.ServeHTTP(w, r)
-			return
-		}
-		keyed.ServeHTTP(w, r)
-	})
-}
-
-func newGates(a *App) (*web.Adapter, gates, error) {
-	var g gates
-	table, err := web.NewProblems(problems())
-	if err != nil {
-		return nil, g, err
-	}
-	adapter, err := web.New(web.Config{Problems: table, Log: a.log})
-	if err != nil {
-		return nil, g, err
-	}
-	keys, err := a.cfg.keys()
-	if err != nil {
-		return nil, g, err
-	}
-	proxies, err := a.cfg.proxies()
-	if err != nil {
-		return nil, g, err
-	}
-	limit := admission.WebhookLimit()
-	limit.PerMinute, limit.Burst = a.cfg.RateLimit, a.cfg.RateLimit
-	confirms := admission.Limit{Name: "confirm", PerMinute: a.cfg.ConfirmRateLimit, Burst: a.cfg.ConfirmRateLimit}
-	metrics := admission.NewMetrics(a.registry, limit.Name, confirms.Name)
-	if g.admit, err = admission.NewGate(admission.GateConfig{
-		Adapter: adapter, Metrics: metrics, Enforce: true, OneLine: a.cfg.OneLine,
-	}); err != nil {
-		return nil, g, err
-	}
-	g.rate, err = admission.NewRateLimit(admission.RateConfig{Adapter: adapter, Metrics: metrics, Limit: limit, Trusted: proxies})
-	if err != nil {
-		return nil, g, err
-	}
-	g.confirms, err = admission.NewRateLimit(admission.RateConfig{Adapter: adapter, Metrics: metrics, Limit: confirms, Trusted: proxies})
-	if err != nil {
-		return nil, g, err
-	}
-	if g.bearer, err = web.NewBearer(web.BearerConfig{Keys: keys, Adapter: adapter}); err != nil {
-		return nil, g, err
-	}
-	g.cors, err = web.NewCORS(web.CORSConfig{Origins: a.cfg.CORSOrigins, Adapter: adapter})
-	return adapter, g, err
 }

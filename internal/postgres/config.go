@@ -32,6 +32,10 @@ type Config struct {
 	// IdleInTransactionTimeout ends a transaction whose program has stopped talking while it holds locks.
 	IdleInTransactionTimeout time.Duration
 
+	// RelaxedCommit answers a commit before it is on disk, and before a standby has it. It is for what may be lost in a
+	// crash, whatever the URL asks for.
+	RelaxedCommit bool
+
 	// Dial opens the network connection; nil means a plain dialer. Tests count or cut connections here.
 	Dial pgconn.DialFunc
 }
@@ -92,6 +96,9 @@ func (c Config) poolConfig() (*pgxpool.Config, error) {
 		if _, set := conn.RuntimeParams[name]; !set {
 			conn.RuntimeParams[name] = value
 		}
+	}
+	if c.RelaxedCommit {
+		conn.RuntimeParams["synchronous_commit"] = "off"
 	}
 	return pool, nil
 }

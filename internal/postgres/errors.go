@@ -40,6 +40,12 @@ func IsLockTimeout(err error) bool {
 	return ok && refused.Code == codeLockNotAvailable
 }
 
+// IsLate reports whether the server gave up a statement because its time, or that of its wait for a lock, was over.
+func IsLate(err error) bool {
+	refused, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (refused.Code == codeQueryCanceled || refused.Code == codeLockNotAvailable)
+}
+
 // IsUnavailable reports whether err says that the database cannot do the work *now*: not reachable, no free
 // connection, shutting down, failed over to a read-only server, out of resources, or not in time. The same request
 // may well succeed later, so the caller answers "try again" and nothing is wrong with the statement.

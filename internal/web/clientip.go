@@ -49,9 +49,13 @@ func peerAddr(remote string) netip.Addr {
 	return peer.Unmap().WithZone("")
 }
 
-// parseHop reads one entry of X-Forwarded-For; some proxies add the port.
+// parseHop reads one entry of X-Forwarded-For; some proxies add the port, some write IPv6 in brackets without one.
 func parseHop(text string) (netip.Addr, bool) {
-	addr := peerAddr(strings.TrimSpace(text))
+	text = strings.TrimSpace(text)
+	if inner, ok := strings.CutPrefix(text, "["); ok && strings.HasSuffix(inner, "]") {
+		text = strings.TrimSuffix(inner, "]")
+	}
+	addr := peerAddr(text)
 	return addr, addr.IsValid()
 }
 

@@ -4,22 +4,36 @@ import (
 	"context"
 	"crypto/rand"
 	"net/http"
+	"time"
 )
 
-type requestIDKey struct{}
+type requestKey struct{}
 
-// WithRequestID gives each request an id of our own making and names it in X-Request-Id. An id that comes from outside
+// request is what is known of a request before anything has looked at it.
+type request struct {
+	id      string
+	arrived time.Time
+}
+
+// WithRequestID gives each request an id of our own making and names it in X-Request-Id. It stands outermost, so it also
+// notes when the request arrived. An id that comes from outside
 // is not looked at: anybody could make two requests look like one in the log.
 func WithRequestID(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := rand.Text()
 		w.Header().Set("X-Request-Id", id)
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id)))
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), requestKey{}, request{id, time.Now()})))
 	})
 }
 
 // RequestID is the id of the request that ctx belongs to, or nothing outside of one.
 func RequestID(ctx context.Context) string {
-	id, _ := ctx.Value(requestIDKey{}).(string)
-	return id
+	of, _ := ctx.Value(requestKey{}).(request)
+	return of.id
+}
+
+// Arrived is when the headers of the request that ctx belongs to were read; there is none outside of a request.
+func Arrived(ctx context.Context) (at time.Time, ok bool) {
+	of, ok := ctx.Value(requestKey{}).(request)
+	return of.arrived, ok
 }

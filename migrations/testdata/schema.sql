@@ -1431,6 +1431,27 @@ COMMENT ON COLUMN public.payments.secret_digest IS 'SHA-256 of the payment''s se
 
 COMMENT ON COLUMN public.payments.supplied IS 'The gateway''s own tax split of the balance, as last told.';
 
+-- Name: rate_limits; Type: TABLE; Schema: public; Owner: -
+
+CREATE UNLOGGED TABLE public.rate_limits (
+    rule text NOT NULL,
+    source text NOT NULL,
+    full_at timestamp with time zone NOT NULL
+)
+WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0.05', autovacuum_vacuum_threshold='1000');
+
+-- Name: TABLE rate_limits; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON TABLE public.rate_limits IS 'What each source has spent of each rate limit. A row is changed by every request that passes and by none that is refused; those whose allowance is whole again are taken away each minute. There is no further index, so that a change stays on its page.';
+
+-- Name: COLUMN rate_limits.source; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.rate_limits.source IS 'An IPv4 address, or the /64 of an IPv6 address.';
+
+-- Name: COLUMN rate_limits.full_at; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.rate_limits.full_at IS 'When the allowance is whole again. Each request moves it by one interval; further ahead than the whole allowance it never is.';
+
 -- Name: second_person; Type: TABLE; Schema: public; Owner: -
 
 CREATE TABLE public.second_person (
@@ -1683,6 +1704,11 @@ ALTER TABLE ONLY public.orders
 
 ALTER TABLE ONLY public.payments
     ADD CONSTRAINT payments_pkey PRIMARY KEY (payment_key);
+
+-- Name: rate_limits rate_limits_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.rate_limits
+    ADD CONSTRAINT rate_limits_pkey PRIMARY KEY (rule, source);
 
 -- Name: second_person second_person_pkey; Type: CONSTRAINT; Schema: public; Owner: -
 
