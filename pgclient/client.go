@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"daesa/internal/guard"
 )
 
 // Config is what a Client needs.
@@ -28,7 +30,7 @@ type Config struct {
 	// OnChange hears of every change of a breaker, in order. OnRecovered hears that the gateway answers questions
 	// again after a breaker had stopped them: work that waits is worth doing now. Both are called on the goroutine
 	// of some call, so they must be quick; nil = nobody listens.
-	OnChange    func(name BreakerName, from, to BreakerState)
+	OnChange    func(name BreakerName, from, to guard.State)
 	OnRecovered func()
 
 	Metrics *Metrics
@@ -43,7 +45,7 @@ type Client struct {
 	securityKey []byte
 
 	confirm, cancel, query, recovery, list *lane
-	money, queries, recoveries             *breaker
+	money, queries, recoveries             *guard.Breaker
 }
 
 // New checks the configuration and returns a Client. It sends nothing.
@@ -55,9 +57,9 @@ func New(cfg Config) (*Client, error) {
 	base, _ := url.Parse(cfg.BaseURL)
 	securityKey, _ := hex.DecodeString(cfg.SecurityKey)
 	c := &Client{cfg: cfg, base: base, securityKey: securityKey}
-	c.money = newBreaker(cfg.Breakers.Money, c.announcer(BreakerMoney))
-	c.queries = newBreaker(cfg.Breakers.Query, c.announcer(BreakerQuery))
-	c.recoveries = newBreaker(cfg.Breakers.Recover, c.announcer(BreakerRecover))
+	c.money = guard.NewBreaker(cfg.Breakers.Money, c.announcer(BreakerMoney))
+	c.queries = guard.NewBreaker(cfg.Breakers.Query, c.announcer(BreakerQuery))
+	c.recoveries = guard.NewBreaker(cfg.Breakers.Recover, c.announcer(BreakerRecover))
 	c.confirm = newLane(cfg, PathConfirm, c.money)
 	c.cancel = newLane(cfg, PathCancel, c.money)
 	c.query = newLane(cfg, PathQuery, c.queries)
@@ -71,8 +73,8 @@ func (c *Client) Live() bool { return c.cfg.live() }
 
 // Close drops idle connections and stops the breakers' timers. Calls under way go on.
 func (c *Client) Close() {
-	for _, b := range []*breaker{c.money, c.queries, c.recoveries} {
-		b.stop()
+	for _, b := range []*guard.Breaker{c.money, c.queries, c.recoveries} {
+		b.Stop()
 	}
 	for _, l := range []*lane{c.confirm, c.cancel, c.query, c.recovery, c.list} {
 		l.http.CloseIdleConnections()
@@ -80,15 +82,15 @@ func (c *Client) Close() {
 }
 
 // announcer tells metrics, log and listeners what a breaker did.
-func (c *Client) announcer(name BreakerName) func(from, to BreakerState) {
-	return func(from, to BreakerState) {
+func (c *Client) announcer(name BreakerName) func(from, to guard.State) {
+	return func(from, to guard.State) {
 		c.cfg.Metrics.breakerState(name, to)
 		c.cfg.Log.Warn("breaker changed",
 			slog.String("breaker", string(name)), slog.String("from", string(from)), slog.String("to", string(to)))
 		if c.cfg.OnChange != nil {
 			c.cfg.OnChange(name, from, to)
 		}
-		if to == BreakerClosed && name != BreakerMoney && c.cfg.OnRecovered != nil {
+		if to == guard.Closed && name != BreakerMoney && c.cfg.OnRecovered != nil {
 			c.cfg.OnRecovered()
 		}
 	}

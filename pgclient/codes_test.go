@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"daesa/internal/guard"
 )
 
 // documentedCodes are the codes the gateway documents or has been seen to send, by the group each must fall in.
@@ -89,7 +91,7 @@ func TestErrorOutcomes_EveryReasonHasOne(t *testing.T) {
 	failures := []Reason{ReasonTimeout, ReasonConnection, ReasonServerError, ReasonRateLimited, ReasonUnreadable}
 	for _, reason := range Reasons() {
 		failure := &Error{Reason: reason}
-		if got, want := failure.breakerOutcome() == failed, slices.Contains(failures, reason); got != want {
+		if got, want := failure.breakerOutcome() == guard.Failed, slices.Contains(failures, reason); got != want {
 			t.Errorf("%s counts against the breaker: %t, want %t", reason, got, want)
 		}
 		if !strings.Contains(failure.Error(), string(reason)) {

@@ -8,26 +8,28 @@ import (
 	"net/http"
 	"sync/atomic"
 	"time"
+
+	"daesa/internal/guard"
 )
 
 // lane is one path with its guard, outermost first: deadline, slot, retry, breaker, limit per attempt, HTTP.
 type lane struct {
 	name    PathName
 	limits  Path
-	slots   *bulkhead
-	breaker *breaker // nil for the list: one caller with its own back-off
+	slots   *guard.Bulkhead
+	breaker *guard.Breaker // nil for the list: one caller with its own back-off
 	http    *http.Client
 	headers http.Header
 	metrics *Metrics
 	log     *slog.Logger
 }
 
-func newLane(cfg Config, name PathName, b *breaker) *lane {
+func newLane(cfg Config, name PathName, b *guard.Breaker) *lane {
 	limits := cfg.Paths.named(name)
 	slots := limits.share(cfg.Replicas)
 	cfg.Metrics.caps.WithLabelValues(string(name)).Set(float64(slots))
 	return &lane{
-		name: name, limits: limits, slots: newBulkhead(slots, limits.Wait), breaker: b,
+		name: name, limits: limits, slots: guard.NewBulkhead(slots, limits.Wait), breaker: b,
 		http: newHTTPClient(cfg.Transport, limits, slots), headers: commonHeaders(cfg.SecretKey),
 		metrics: cfg.Metrics, log: cfg.Log,
 	}
@@ -38,7 +40,7 @@ func newLane(cfg Config, name PathName, b *breaker) *lane {
 // for one call of one goroutine.
 type Permit struct {
 	lane     *lane
-	token    *token        // nil without a breaker, and once used
+	token    *guard.Token  // nil without a breaker, and once used
 	waited   time.Duration // for the breaker: it is lacking to the call
 	released atomic.Bool
 }
@@ -52,14 +54,14 @@ func (p *Permit) Release() {
 		p.token.Cancel()
 	}
 	p.lane.metrics.inFlight.WithLabelValues(string(p.lane.name)).Dec()
-	p.lane.slots.release()
+	p.lane.slots.Release()
 }
 
 // reserve claims a slot and the breaker's permission. When it refuses, nothing was sent.
 func (l *lane) reserve(ctx context.Context) (*Permit, *Unsent) {
 	began := time.Now()
 	defer func() { l.metrics.queueSeconds.WithLabelValues(string(l.name)).Observe(time.Since(began).Seconds()) }()
-	refusal, ok := l.slots.acquire(ctx)
+	refusal, ok := l.slots.Acquire(ctx)
 	if !ok {
 		l.metrics.refused(l.name, refusal)
 		unsent := &Unsent{Reason: refusal}
@@ -122,7 +124,7 @@ func (p *Permit) send(ctx context.Context, c call) sent {
 
 // permission is the permit's own for the first attempt and a fresh one after that: every attempt passes the breaker.
 // It is nil on a path without a breaker.
-func (p *Permit) permission() (*token, error) {
+func (p *Permit) permission() (*guard.Token, error) {
 	if p.token != nil {
 		first := p.token
 		p.token = nil
@@ -135,11 +137,11 @@ func (p *Permit) permission() (*token, error) {
 }
 
 // attempt sends once, within the attempt's own limit, and tells breaker, metrics and log what came of it.
-func (p *Permit) attempt(ctx, caller context.Context, permission *token, c call) *Error {
+func (p *Permit) attempt(ctx, caller context.Context, permission *guard.Token, c call) *Error {
 	l := p.lane
 	ctx, stop := context.WithTimeout(ctx, l.limits.Attempt)
 	defer stop()
-	outcome := failed // of a panic
+	outcome := guard.Failed // of a panic
 	defer func() {
 		if permission != nil {
 			permission.Done(outcome)
@@ -152,8 +154,8 @@ func (p *Permit) attempt(ctx, caller context.Context, permission *token, c call)
 		err.Reason = ReasonCanceled // the caller's leaving says nothing about the gateway; its deadline does: nothing came
 	}
 	outcome = err.breakerOutcome()
-	if outcome == failed && err.Reason == ReasonTimeout && p.waited > l.limits.Attempt/10 {
-		outcome = ignored // it had less than its time, so that it says nothing about a gateway that is only slow
+	if outcome == guard.Failed && err.Reason == ReasonTimeout && p.waited > l.limits.Attempt/10 {
+		outcome = guard.Ignored // it had less than its time, so that it says nothing about a gateway that is only slow
 	}
 	l.metrics.answered(l.name, took, err)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"daesa/internal/guard"
 	"daesa/ledger"
 )
 
@@ -91,7 +92,7 @@ func TestConfirm_BreakerOpeningBetweenAttemptsLeavesTheOutcomeUnknown(t *testing
 				t.Errorf("got %s (%v) after %d attempts", got.Verdict, got.Err, got.Attempts)
 			}
 		}
-		if calls.Load() != 12 || c.money.State() != BreakerOpen {
+		if calls.Load() != 12 || c.money.State() != guard.Open {
 			t.Errorf("%d calls, breaker %s", calls.Load(), c.money.State())
 		}
 		_, err := c.ReserveConfirm(t.Context())
@@ -155,7 +156,7 @@ func TestReserve_AnUnusedTrialGoesBack(t *testing.T) {
 		transport, _ := script(shows(payment(nil)))
 		c := mustNew(t, testConfig(transport))
 		for range 10 {
-			_ = c.money.call(failed)
+			failOnce(c.money)
 		}
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
@@ -171,7 +172,7 @@ func TestReserve_AnUnusedTrialGoesBack(t *testing.T) {
 				t.Fatal(result, err)
 			}
 		}
-		if c.money.State() != BreakerClosed {
+		if c.money.State() != guard.Closed {
 			t.Error("three good trials did not close the breaker")
 		}
 	})
@@ -244,7 +245,7 @@ func TestQuery_TheCallersEndIsNotTheGatewaysFault(t *testing.T) {
 			_, err := c.Query(ctx, ledger.ChannelWebhook, "pk_1")
 			wantReason(t, err, ReasonCanceled)
 		}
-		if c.queries.State() != BreakerClosed {
+		if c.queries.State() != guard.Closed {
 			t.Error("hang-ups opened the breaker")
 		}
 	})

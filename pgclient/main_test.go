@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 
+	"daesa/internal/guard"
 	"daesa/ledger"
 )
 
@@ -124,6 +125,13 @@ func cancel(key string, amount, status any) map[string]any {
 }
 
 func list(items ...any) []any { return items }
+
+// failOnce tells the breaker of one call that came to nothing.
+func failOnce(b *guard.Breaker) {
+	if permission, err := b.Acquire(); err == nil {
+		permission.Done(guard.Failed)
+	}
+}
 
 // confirm reserves and approves pk_1.
 func confirm(ctx context.Context, c *Client) (Result, error) {

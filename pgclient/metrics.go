@@ -5,6 +5,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"daesa/internal/guard"
 )
 
 // resultOK is the result label of a call that gave what was asked for.
@@ -141,13 +143,13 @@ func (m *Metrics) refused(path PathName, refusal Refusal) {
 
 func (m *Metrics) unknown(kind unknownKind) { m.unknownWords.WithLabelValues(string(kind)).Inc() }
 
-func (m *Metrics) breakerState(name BreakerName, state BreakerState) {
+func (m *Metrics) breakerState(name BreakerName, state guard.State) {
 	value := 0.0
 	switch state {
-	case BreakerClosed:
-	case BreakerHalfOpen:
+	case guard.Closed:
+	case guard.HalfOpen:
 		value = 1
-	case BreakerOpen:
+	case guard.Open:
 		value = 2
 	}
 	m.breakers.WithLabelValues(string(name)).Set(value)

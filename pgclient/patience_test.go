@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"daesa/internal/guard"
 	"daesa/ledger"
 )
 
@@ -45,7 +46,7 @@ func silentForAWhile(t *testing.T, o *outage) *Client {
 		group.Go(func() { _ = question(t.Context(), c) })
 	}
 	group.Wait()
-	if c.queries.State() != BreakerOpen {
+	if c.queries.State() != guard.Open {
 		t.Fatal("the breaker is not open after ten questions without an answer")
 	}
 	o.asked.Store(0)
@@ -121,10 +122,10 @@ func TestQuery_ASlowGatewayClosesTheBreaker(t *testing.T) {
 		if answered, _ := burst(t, c, 3); answered != 0 {
 			t.Error("a question of 3 s waited for one and was answered after another 2.5 s")
 		}
-		if c.queries.State() != BreakerHalfOpen {
+		if c.queries.State() != guard.HalfOpen {
 			t.Errorf("questions cut short made the breaker %s", c.queries.State())
 		}
-		if answered, _ := burst(t, c, 3); answered != 3 || c.queries.State() != BreakerClosed {
+		if answered, _ := burst(t, c, 3); answered != 3 || c.queries.State() != guard.Closed {
 			t.Errorf("%d of 3 answered, breaker %s; want it closed by questions that had all of their time", answered, c.queries.State())
 		}
 	})
@@ -138,7 +139,7 @@ func TestQuery_NobodyWaitsForABreakerLongerThanItsPatience(t *testing.T) {
 		cfg.Breakers.Query.OpenFor = 2 * time.Second
 		c := mustNew(t, cfg)
 		for range 10 {
-			_ = c.queries.call(failed)
+			failOnce(c.queries)
 		}
 		began := time.Now()
 		wantReason(t, question(t.Context(), c), ReasonBreakerOpen)
@@ -152,7 +153,7 @@ func TestQuery_NobodyWaitsForABreakerLongerThanItsPatience(t *testing.T) {
 		if took := time.Since(began); took > 1100*time.Millisecond {
 			t.Errorf("waited until %s, after the caller had gone", took)
 		}
-		if got := len(c.query.slots.slots); got != 0 {
+		if got := c.query.slots.Held(); got != 0 {
 			t.Errorf("%d slots held by nobody", got)
 		}
 	})

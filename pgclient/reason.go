@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"time"
+
+	"daesa/internal/guard"
 )
 
 // Verdict is what came of an approval or a cancel that was sent.
@@ -118,34 +120,34 @@ func (e *Error) inDoubt() bool {
 
 // breakerOutcome says what the attempt tells about the gateway's health. Refusing a card is healthy, but proves
 // nothing about the rest, so it is neither success nor failure.
-func (e *Error) breakerOutcome() outcome {
+func (e *Error) breakerOutcome() guard.Outcome {
 	if e == nil {
-		return succeeded
+		return guard.Succeeded
 	}
 	switch e.Reason {
 	case ReasonTimeout, ReasonConnection, ReasonServerError, ReasonRateLimited, ReasonUnreadable:
-		return failed
+		return guard.Failed
 	case ReasonInconsistent:
-		return succeeded
+		return guard.Succeeded
 	case ReasonKeyRefused, ReasonNotFound, ReasonBreakerOpen, ReasonCap, ReasonCanceled, ReasonCursorRefused,
 		ReasonInFlight, ReasonAmbiguous, ReasonRefused:
-		return ignored
+		return guard.Ignored
 	}
-	return ignored
+	return guard.Ignored
 }
 
 // Refusal is why a call was turned away by our own guard before anything was sent.
-type Refusal string
+type Refusal = guard.Refusal
 
 // The refusals.
 const (
-	RefusalCap      Refusal = "cap"
-	RefusalBreaker  Refusal = "breaker"
-	RefusalDeadline Refusal = "deadline"
+	RefusalCap      = guard.RefusalCap
+	RefusalBreaker  = guard.RefusalBreaker
+	RefusalDeadline = guard.RefusalDeadline
 )
 
 // Refusals lists every refusal.
-func Refusals() []Refusal { return []Refusal{RefusalCap, RefusalBreaker, RefusalDeadline} }
+func Refusals() []Refusal { return guard.Refusals() }
 
 // Unsent says that our own guard refused the call: nothing was sent, nothing can have moved.
 type Unsent struct {

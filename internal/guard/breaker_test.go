@@ -1,4 +1,4 @@
-package pgclient
+package guard
 
 import (
 	"errors"
@@ -13,8 +13,13 @@ import (
 	"pgregory.net/rapid"
 )
 
+// usual are the limits of a breaker that opens for so long.
+func usual(openFor time.Duration) BreakerLimits {
+	return BreakerLimits{Window: 10, MinCalls: 10, FailurePercent: 50, OpenFor: openFor, Trials: 3}
+}
+
 // call passes one result through the breaker.
-func (b *breaker) call(o outcome) error {
+func (b *Breaker) call(o Outcome) error {
 	permission, err := b.Acquire()
 	if err == nil {
 		permission.Done(o)
@@ -26,32 +31,32 @@ func TestBreaker_OpensHalfOpensByItselfAndCloses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var changes []string
-		b := newBreaker(declaredBreakers().Money, func(from, to BreakerState) {
+		b := NewBreaker(usual(10*time.Second), func(from, to State) {
 			changes = append(changes, fmt.Sprintf("%s>%s", from, to))
 		})
 		for range 9 {
-			_ = b.call(failed)
+			_ = b.call(Failed)
 		}
 		for range 50 { // refused cards neither open it nor dilute the failures
-			_ = b.call(ignored)
+			_ = b.call(Ignored)
 		}
-		if b.State() != BreakerClosed {
+		if b.State() != Closed {
 			t.Fatal("opened before ten calls that count")
 		}
-		_ = b.call(failed)
-		if err := b.call(succeeded); !errors.Is(err, errOpen) || b.RetryAfter() != 10*time.Second {
+		_ = b.call(Failed)
+		if err := b.call(Succeeded); !errors.Is(err, ErrOpen) || b.RetryAfter() != 10*time.Second {
 			t.Fatalf("got %v, retry after %s", err, b.RetryAfter())
 		}
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		if b.State() != BreakerHalfOpen {
+		if b.State() != HalfOpen {
 			t.Fatal("not half open although nobody called")
 		}
 		for range 5 { // results that say nothing give the trial back
-			_ = b.call(ignored)
+			_ = b.call(Ignored)
 		}
 		for range 3 {
-			_ = b.call(succeeded)
+			_ = b.call(Succeeded)
 		}
 		want := []string{"closed>open", "open>half_open", "half_open>closed"}
 		if diff := cmp.Diff(want, changes); diff != "" {
@@ -63,39 +68,39 @@ func TestBreaker_OpensHalfOpensByItselfAndCloses(t *testing.T) {
 func TestBreaker_HalfOpenLetsOnlyTheTrialsThrough(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := newBreaker(declaredBreakers().Query, nil)
+		b := NewBreaker(usual(time.Second), nil)
 		late, _ := b.Acquire()
 		for range 10 {
-			_ = b.call(failed)
+			_ = b.call(Failed)
 		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		late.Done(succeeded) // begun before the outage: proves nothing about now
-		var admitted []*token
+		late.Done(Succeeded) // begun before the outage: proves nothing about now
+		var admitted []*Token
 		for range 50 {
 			if permission, err := b.Acquire(); err == nil {
 				admitted = append(admitted, permission)
 			}
 		}
-		if len(admitted) != 3 || b.State() != BreakerHalfOpen {
+		if len(admitted) != 3 || b.State() != HalfOpen {
 			t.Fatalf("%d admitted, %s", len(admitted), b.State())
 		}
 		admitted[0].Cancel() // never used
-		admitted[0].Done(failed)
+		admitted[0].Done(Failed)
 		again, err := b.Acquire()
 		if err != nil {
 			t.Fatal("the unused trial did not come back")
 		}
-		for _, permission := range []*token{again, admitted[1], admitted[2]} {
-			permission.Done(failed)
+		for _, permission := range []*Token{again, admitted[1], admitted[2]} {
+			permission.Done(Failed)
 		}
-		if b.State() != BreakerOpen {
+		if b.State() != Open {
 			t.Fatal("failed trials did not open it again")
 		}
 		b.Close()
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		if b.State() != BreakerClosed {
+		if b.State() != Closed {
 			t.Fatal("the timer of an earlier period half-opened a closed breaker")
 		}
 	})
@@ -103,19 +108,19 @@ func TestBreaker_HalfOpenLetsOnlyTheTrialsThrough(t *testing.T) {
 
 func TestBreaker_ChangesAreAnnouncedInOrder(t *testing.T) {
 	t.Parallel()
-	last := BreakerClosed
+	last := Closed
 	var broken bool
-	b := newBreaker(BreakerLimits{Window: 1, MinCalls: 1, FailurePercent: 50, OpenFor: time.Hour, Trials: 1},
-		func(from, to BreakerState) {
+	b := NewBreaker(BreakerLimits{Window: 1, MinCalls: 1, FailurePercent: 50, OpenFor: time.Hour, Trials: 1},
+		func(from, to State) {
 			broken = broken || from != last
 			last = to
 		})
-	defer b.stop()
+	defer b.Stop()
 	var wait sync.WaitGroup
 	for range 8 {
 		wait.Go(func() {
 			for range 200 {
-				_ = b.call(failed)
+				_ = b.call(Failed)
 				b.Close()
 			}
 		})
@@ -144,15 +149,15 @@ func TestBreaker_BehavesLikeItsModel(t *testing.T) {
 
 type breakerModel struct {
 	limits  BreakerLimits
-	state   BreakerState
+	state   State
 	results []bool
 	opened  time.Time
 }
 
 func compareWithModel(steps []string, limits BreakerLimits) string {
-	b := newBreaker(limits, nil)
-	defer b.stop()
-	m := &breakerModel{limits: limits, state: BreakerClosed}
+	b := NewBreaker(limits, nil)
+	defer b.Stop()
+	m := &breakerModel{limits: limits, state: Closed}
 	for i, step := range steps {
 		refused := m.step(step)
 		var err error
@@ -164,11 +169,11 @@ func compareWithModel(steps []string, limits BreakerLimits) string {
 		case "close":
 			b.Close()
 		default:
-			err = b.call(map[string]outcome{"ok": succeeded, "fail": failed, "ignore": ignored}[step])
+			err = b.call(map[string]Outcome{"ok": Succeeded, "fail": Failed, "ignore": Ignored}[step])
 		}
 		synctest.Wait()
-		if m.state == BreakerOpen && time.Since(m.opened) >= limits.OpenFor {
-			m.become(BreakerHalfOpen)
+		if m.state == Open && time.Since(m.opened) >= limits.OpenFor {
+			m.become(HalfOpen)
 		}
 		if b.State() != m.state || (err != nil) != refused {
 			return fmt.Sprintf("step %d %s: got %s refused %t, want %s refused %t", i, step, b.State(), err != nil, m.state, refused)
@@ -177,7 +182,7 @@ func compareWithModel(steps []string, limits BreakerLimits) string {
 	return ""
 }
 
-func (m *breakerModel) become(state BreakerState) {
+func (m *breakerModel) become(state State) {
 	m.state, m.results, m.opened = state, nil, time.Now()
 }
 
@@ -185,27 +190,27 @@ func (m *breakerModel) become(state BreakerState) {
 func (m *breakerModel) step(step string) bool {
 	switch {
 	case step == "close":
-		if m.state != BreakerClosed {
-			m.become(BreakerClosed)
+		if m.state != Closed {
+			m.become(Closed)
 		}
 		return false
 	case step == "1s" || step == "10s":
 		return false
-	case m.state == BreakerOpen:
+	case m.state == Open:
 		return true
 	case step == "ignore":
 		return false
 	}
 	m.results = append(m.results, step == "fail")
-	if m.state == BreakerHalfOpen {
+	if m.state == HalfOpen {
 		if len(m.results) == m.limits.Trials {
-			m.become(map[bool]BreakerState{true: BreakerOpen, false: BreakerClosed}[m.bad()])
+			m.become(map[bool]State{true: Open, false: Closed}[m.bad()])
 		}
 		return false
 	}
 	m.results = m.results[max(0, len(m.results)-m.limits.Window):]
 	if len(m.results) >= m.limits.MinCalls && m.bad() {
-		m.become(BreakerOpen)
+		m.become(Open)
 	}
 	return false
 }
