@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"strings"
 	"time"
 
+	"daesa/cmd/lab/harness"
+	"daesa/cmd/lab/overload"
 	"daesa/cmd/lab/report"
 )
 
@@ -20,6 +23,7 @@ type experiment struct {
 	hypothesis string
 	run        func(context.Context, *lab) (result, error)
 	apart      bool // too long for a run of all
+	processes  bool // on the real programs, in processes of their own
 }
 
 // experiments lists all there are.
@@ -29,41 +33,67 @@ func experiments() []experiment {
 			"silent-pg", "0001-silent-gateway", "the gateway never answers while notices come",
 			"Every notice is answered 502 within our own budget, none past 10 s; no connection to the database is held " +
 				"meanwhile; one redelivery applies all, and one more applies none and asks nobody.",
-			silentGateway, false,
+			silentGateway, false, false,
 		},
 		{
 			"slow-pg", "0002-slow-gateway", "the gateway answers too late for us",
 			"A gateway slower than our question's budget is a silent one: every notice 502, nothing applied until it is fast again.",
-			slowGateway, false,
+			slowGateway, false, false,
 		},
 		{
 			"healthy-pg", "0003-healthy-gateway", "the gateway answers: what is our own share of the time?",
 			"Everything is applied at once, and beyond the gateway's own time an answer takes us a few milliseconds.",
-			healthyGateway, false,
+			healthyGateway, false, false,
 		},
 		{
 			"redelivery", "0004-redelivery-burst", "a burst of redeliveries against a limit per minute",
 			"A token bucket admits its size and what refills during the burst; what it refuses is applied when it comes " +
 				"again; a limit sized for the burst refuses none of it.",
-			redeliveryBurst, false,
+			redeliveryBurst, false, false,
 		},
 		{
 			"audit-scale", "0006-audit-scale", "what an audit and a verification cost as the history grows",
 			"A run of the audit costs what changed since the last, however long the history; a verification reads the " +
 				"books nearly as fast as PostgreSQL hands them out, in constant memory.",
-			auditScale, true,
+			auditScale, true, false,
+		},
+		{
+			"brownout", "0007-brownout", "the gateway becomes slow while buyers pay and servers look orders up",
+			"A cap on approvals under way refuses 1 − cap ÷ (rate × latency) of them and nothing else, and whatever the " +
+				"gateway takes, look-ups stay as fast as before.",
+			underLoad(overload.Brownout), false, true,
 		},
 	}
 }
 
+// underLoad is an experiment on the real programs, in processes of their own.
+func underLoad(run func(context.Context, *harness.Lab) (report.Result, error)) func(context.Context, *lab) (result, error) {
+	return func(ctx context.Context, l *lab) (r result, err error) {
+		folder, err := os.MkdirTemp("", "daesa-lab-")
+		if err != nil {
+			return r, fmt.Errorf("make a folder for the programs: %w", err)
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+		programs, err := harness.Build(ctx, folder)
+		if err != nil {
+			return r, err
+		}
+		return run(ctx, &harness.Lab{Programs: programs, Fresh: l.fresh, Folder: folder, Quick: l.quick, Say: l.say})
+	}
+}
+
+// say tells whoever waits how far an experiment is.
+func (l *lab) say(format string, args ...any) { fmt.Fprintf(l.progress, format+"\n", args...) }
+
 // lab is what every experiment is given.
 type lab struct {
 	options
-	fresh   func(ctx context.Context, database string) (url string, err error)
-	out     io.Writer
-	log     *slog.Logger
-	command string
-	setting report.Setting
+	fresh    func(ctx context.Context, database string) (url string, err error)
+	out      io.Writer
+	progress io.Writer
+	log      *slog.Logger
+	command  string
+	setting  report.Setting
 }
 
 // result is what an experiment found.

@@ -171,3 +171,38 @@ func TestPerform_ScaleQuick(t *testing.T) {
 		}
 	}
 }
+
+// TestPerform_QuickUnderLoad runs every experiment on the real programs, small. No witness may contradict another, and
+// every claim about counts must hold.
+func TestPerform_QuickUnderLoad(t *testing.T) {
+	t.Parallel()
+	for _, e := range experiments() {
+		if e.processes {
+			performQuick(t, e)
+		}
+	}
+}
+
+func performQuick(t *testing.T, e experiment) {
+	t.Helper()
+	o, _, err := readOptions([]string{"-quick", "-out", t.TempDir(), e.name}, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out, progress bytes.Buffer
+	fresh := func(context.Context, string) (string, error) {
+		return postgrestest.NewURL(t), nil //nolint:contextcheck // its life is the test's
+	}
+	l := &lab{options: o, out: &out, progress: &progress, log: slog.New(slog.DiscardHandler), command: "lab run -quick " + e.name, fresh: fresh}
+	if err := l.perform(t.Context(), e); err != nil {
+		t.Errorf("%v\n%s\n%s", err, &progress, &out)
+		return
+	}
+	t.Logf("%s", &out)
+	for _, kept := range []string{".results.md", ".results.csv.gz", ".results.watch.csv"} {
+		content, err := os.ReadFile(filepath.Join(o.out, e.file+kept))
+		if err != nil || len(content) == 0 {
+			t.Errorf("got %d bytes of results%s: %v", len(content), kept, err)
+		}
+	}
+}

@@ -1,15 +1,15 @@
-// Command lab replays, on the whole service, experiments that another team made with theirs: what becomes of cancel
-// notices while the gateway is silent, slow or healthy, and when they come in a burst. It prints their figures beside
-// ours.
+// Command lab replays experiments that other teams made with their services on the whole of this one, and prints their
+// figures beside ours: what becomes of payments, notices and look-ups while the gateway is slow, silent or back again,
+// and when more comes than anybody can bear. One experiment is of our own asking: what audits and verifications cost as
+// the books grow. It takes tens of gigabytes and about an hour at its full size.
 //
-// Everything runs in this process and on the loopback interface: PostgreSQL, a simulated gateway that sends the
-// notices, the service. A run is bounded in number and time, and ends by itself. Figures that contradict each other
-// are not reported at all. One experiment is of our own asking: what audits and verifications cost as the books grow. It
-// takes tens of gigabytes and about an hour at its full size.
+// Everything runs on this machine and on the loopback interface. The older experiments run the service within this
+// process; those with load start the real programs as processes of their own (package harness). A run is bounded in
+// number and time, and ends by itself. Figures that contradict each other are not reported at all.
 //
 //	lab list
-//	lab run [flags] silent-pg|slow-pg|healthy-pg|redelivery|all
-//	lab run [flags] audit-scale
+//	lab run [-quick] [-out folder] NAME
+//	lab run [-quick] [-out folder] all
 //
 // The exit code is 0 when every claim of the experiment held, and 1 when one did not or the run was impossible.
 package main
@@ -87,7 +87,7 @@ func runNamed(ctx context.Context, args []string, out, diagnostics io.Writer) (e
 		return err
 	}
 	defer func() { err = errors.Join(err, database.Stop()) }() //nolint:contextcheck // it stops also when the context has ended
-	l := &lab{options: o, fresh: database.Fresh, out: out, log: log, command: "go run ./cmd/lab run " + strings.Join(args, " "), setting: report.Where(ctx)}
+	l := &lab{options: o, fresh: database.Fresh, out: out, progress: diagnostics, log: log, command: "go run ./cmd/lab run " + strings.Join(args, " "), setting: report.Where(ctx)}
 	var failures []error
 	for _, e := range chosen {
 		if err := l.perform(ctx, e); err != nil {

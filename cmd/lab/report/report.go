@@ -59,6 +59,9 @@ func (r Report) Keep(folder string) error {
 	if folder == "" {
 		return nil
 	}
+	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // of documents for everybody
+		return fmt.Errorf("keep the results: %w", err)
+	}
 	base := filepath.Join(folder, r.File+".results")
 	if err := os.WriteFile(base+".md", []byte(r.markdown()), 0o644); err != nil { //nolint:gosec // a document for everybody
 		return fmt.Errorf("keep the results: %w", err)

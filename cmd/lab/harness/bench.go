@@ -1,0 +1,179 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"golang.org/x/sync/errgroup"
+
+	"daesa/internal/postgres"
+	"daesa/internal/stage"
+)
+
+// Lab is what every experiment is given.
+type Lab struct {
+	Programs Programs
+	// Fresh makes a database with all migrations and nothing else in it.
+	Fresh func(ctx context.Context, name string) (url string, err error)
+	// Folder is where programs keep what they print.
+	Folder string
+	// Quick is a run of seconds, which shows that the lab works.
+	Quick bool
+	// Say tells whoever waits how far it is.
+	Say func(format string, args ...any)
+}
+
+// Arm is one way to run the service: the same program, other settings.
+type Arm struct {
+	Name      string
+	Settings  []string // of the environment
+	Instances int      // 0 means one
+}
+
+// Bench is a gateway, a database and the instances of an arm.
+type Bench struct {
+	Arm
+
+	Gateway   *Gateway
+	Instances []*Instance
+	DB        *pgxpool.Pool // of our own, to look at the books
+
+	lab    *Lab
+	shop   stage.Shop
+	folder string
+	sold   int
+}
+
+// Open starts everything that an arm consists of. The caller closes it.
+func (l *Lab) Open(ctx context.Context, arm Arm) (_ *Bench, err error) {
+	b := &Bench{Arm: arm, lab: l}
+	if b.folder, err = os.MkdirTemp(l.Folder, "bench-"); err != nil {
+		return nil, fmt.Errorf("make a folder for what is printed: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = closing(err, b.Close)
+		}
+	}()
+	address, err := l.Fresh(ctx, "lab_overload")
+	if err != nil {
+		return nil, err
+	}
+	if b.DB, err = postgres.Open(ctx, postgres.Config{URL: address, MaxConns: 4, ApplicationName: "lab"}); err != nil {
+		return nil, err
+	}
+	if b.Gateway, err = l.Programs.gateway(ctx, b.folder); err != nil {
+		return nil, err
+	}
+	settings := append([]string{
+		"DAESA_CONFIRM_RATE_LIMIT=1000000", // all buyers come from one address
+		"DAESA_REPLICAS=" + strconv.Itoa(max(1, arm.Instances)),
+	}, arm.Settings...)
+	for n := range max(1, arm.Instances) {
+		i, err := l.Programs.serve(ctx, b.folder, fmt.Sprint("daesa-", n+1), address, b.Gateway.URL, settings)
+		if err != nil {
+			return nil, err
+		}
+		b.Instances = append(b.Instances, i)
+	}
+	b.shop = stage.NewShop(b.Instances[0].URL)
+	return b, nil
+}
+
+// Close ends everything in order: the instances, which finish what is in flight, then their gateway.
+func (b *Bench) Close() error {
+	var errs []error
+	if b.Gateway != nil && len(b.Instances) > 0 {
+		ctx, stop := context.WithTimeout(context.Background(), 10*time.Second)
+		defer stop()
+		errs = append(errs, b.Gateway.Heal(ctx)) // or the instances would wait for answers that never come
+	}
+	ending := errgroup.Group{}
+	for _, i := range b.Instances {
+		ending.Go(i.stop)
+	}
+	errs = append(errs, ending.Wait())
+	if b.Gateway != nil {
+		errs = append(errs, b.Gateway.stop())
+	}
+	if b.DB != nil {
+		b.DB.Close()
+	}
+	return errors.Join(append(errs, os.RemoveAll(b.folder))...)
+}
+
+// urls are where the instances answer.
+func (b *Bench) urls() []string {
+	urls := make([]string, len(b.Instances))
+	for n, i := range b.Instances {
+		urls[n] = i.URL
+	}
+	return urls
+}
+
+// Payment is an order whose buyer has authenticated: all that is left is to confirm it.
+type Payment struct {
+	Key, Order string
+	Won        int64
+}
+
+// atOnce is how many things are prepared at a time.
+const atOnce = 8
+
+// Payable makes n payments that can be confirmed.
+func (b *Bench) Payable(ctx context.Context, n int) ([]Payment, error) {
+	made := make([]Payment, n)
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(atOnce)
+	for i := range made {
+		b.sold++
+		p := Payment{Order: fmt.Sprintf("lab-order-%06d", b.sold), Won: 10_000 + int64(b.sold)}
+		group.Go(func() (err error) {
+			if err := b.shop.Order(ctx, stage.Sale{OrderID: p.Order, Won: p.Won, Customer: "customer"}); err != nil {
+				return err
+			}
+			p.Key, err = b.Gateway.Authenticate(ctx, p.Order, p.Won)
+			made[i] = p
+			return err
+		})
+	}
+	return made, group.Wait()
+}
+
+// Paid makes n payments and confirms them.
+func (b *Bench) Paid(ctx context.Context, n int) ([]Payment, error) {
+	made, err := b.Payable(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(atOnce)
+	for _, p := range made {
+		group.Go(func() error {
+			reply, err := b.shop.Confirm(ctx, p.Key, p.Order, p.Won)
+			if err != nil {
+				return err
+			}
+			return reply.Expect("confirming "+p.Order, http.StatusOK, "done")
+		})
+	}
+	return made, group.Wait()
+}
+
+// Recover waits until the gateway has been asked about everything that was in doubt, and says how long that took.
+func (b *Bench) Recover(ctx context.Context, limit time.Duration) (time.Duration, error) {
+	began := time.Now()
+	ctx, stop := context.WithTimeout(ctx, limit)
+	defer stop()
+	err := until(ctx, "what is in doubt to be settled", func() (bool, error) {
+		s, err := b.count(ctx)
+		return s.Open == 0, err
+	})
+	return time.Since(began), err
+}

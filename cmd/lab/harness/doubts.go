@@ -1,0 +1,191 @@
+package harness
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"daesa/pgclient/tosssim"
+)
+
+// Doubts lists what cannot be true of a run: where two witnesses of the same thing disagree, or a figure lies where it
+// cannot. Two measurements that were once believed are the reason: a gateway that takes 5 s and was never called, and a
+// report that read the wrong key and showed 0 % late answers beside a p95 of 13 s.
+func (o Observed) Doubts() []string {
+	d := &doubter{Observed: o}
+	for _, s := range o.Load {
+		d.sending(s)
+		d.times(s)
+		d.route(s)
+	}
+	d.gateway()
+	d.money()
+	d.watch()
+	for _, name := range o.Since.Metrics.Missing() {
+		d.unless(false, "the service exports no %s", name)
+	}
+	return d.found
+}
+
+// doubter collects contradictions.
+type doubter struct {
+	Observed
+
+	found []string
+}
+
+func (d *doubter) unless(agree bool, format string, args ...any) {
+	if !agree {
+		d.found = append(d.found, d.Arm+", "+d.Name+": "+fmt.Sprintf(format, args...))
+	}
+}
+
+// What the generator may be late by, in most requests and in any. A quick run is made on any machine.
+const (
+	lateMost  = 100 * time.Millisecond
+	lateEver  = 2 * time.Second
+	lateQuick = 5 * time.Second
+)
+
+// sending doubts the load itself: one that was late, short or not a multiple of the latency did not put the question
+// that the run is about.
+func (d *doubter) sending(s Sending) {
+	d.unless(len(s.Sent) == s.Requests, "%d requests of %s were wanted and %d sent", s.Requests, s.Name, len(s.Sent))
+	late := s.Lateness()
+	most, ever := lateMost, lateEver
+	if d.Quick {
+		most, ever = lateQuick, lateQuick
+	}
+	d.unless(late.P99 <= most && late.Most <= ever, "requests of %s were sent late, p99 %s, most %s: the open loop could not be kept",
+		s.Name, late.P99, late.Most)
+	if d.Latency > 0 {
+		d.unless(s.Over() >= 3*d.Latency && nearMultiple(s.Over(), d.Latency), "%s were sent over %s, which is no multiple of the gateway's %s",
+			s.Name, s.Over(), d.Latency)
+	}
+	seen := make([]bool, s.Requests)
+	for _, one := range s.Sent {
+		if one.N < 0 || one.N >= len(seen) || seen[one.N] {
+			d.unless(false, "request %d of %s came back twice, or was never made", one.N, s.Name)
+			return
+		}
+		seen[one.N] = true
+	}
+}
+
+// nearMultiple tells whether a time is a multiple of another, but for the rounding of a rate.
+func nearMultiple(whole, part time.Duration) bool {
+	times := math.Round(float64(whole) / float64(part))
+	return math.Abs(float64(whole)-times*float64(part)) < float64(5*time.Millisecond)
+}
+
+// times doubts percentiles that contradict shares, and a mean that contradicts the most.
+func (d *doubter) times(s Sending) {
+	spread := s.Spread()
+	for _, limit := range []time.Duration{100 * time.Millisecond, time.Second, 3 * time.Second, 10 * time.Second} {
+		past := s.Count(Past(limit))
+		atLeast := len(s.Sent) - (len(s.Sent)*95+99)/100 + 1 // ranks from p95 to the last
+		d.unless((spread.P95 > limit) == (past >= atLeast), "p95 of %s is %s while %d of %d took longer than %s",
+			s.Name, spread.P95, past, len(s.Sent), limit)
+		d.unless((spread.Most > limit) == (past > 0), "the slowest of %s took %s while %d took longer than %s", s.Name, spread.Most, past, limit)
+	}
+	most, mean := s.Overlap()
+	d.unless(mean <= float64(most)+0.001, "%.2f of %s were under way on average, of at most %d", mean, s.Name, most)
+	if d.Latency > 0 && s.Name == "confirms" {
+		for _, one := range s.Sent {
+			if one.Status == 200 && one.Took < d.Latency {
+				d.unless(false, "confirm %d was approved after %s by a gateway that takes %s", one.N, one.Took, d.Latency)
+			}
+		}
+	}
+}
+
+// route doubts the answers against the service's own count of them. A request without an answer may have had one that
+// nobody read.
+func (d *doubter) route(s Sending) {
+	silent := s.Count(Silent)
+	counted := func(class string) int {
+		return d.Since.Metrics.Count("daesa_web_request_seconds_count", "route", s.Route, "method", s.Method, "status_class", class)
+	}
+	all := counted("gone")
+	for n, class := range []string{"2xx", "3xx", "4xx", "5xx"} {
+		low := 100 * (n + 2)
+		seen, own := s.Count(func(one Sent) bool { return one.Status >= low && one.Status < low+100 }), counted(class)
+		d.unless(own >= seen && own <= seen+silent, "the client saw %d answers %s of %s, the service counts %d", seen, class, s.Name, own)
+		all += own
+	}
+	d.unless(all <= len(s.Sent) && all >= len(s.Sent)-silent, "%d requests of %s were sent, %d without an answer, and the service counts %d",
+		len(s.Sent), s.Name, silent, all)
+	for _, limit := range []struct {
+		bucket string
+		time   time.Duration
+	}{{"1", time.Second}, {"10", 10 * time.Second}} {
+		within := d.Since.Metrics.Count("daesa_web_request_seconds_bucket", "route", s.Route, "method", s.Method, "le", limit.bucket)
+		past := s.Count(Past(limit.time))
+		d.unless(all-within <= past, "the service counts %d requests of %s past %s, the client %d", all-within, s.Name, limit.time, past)
+	}
+}
+
+// gateway doubts what rests on the gateway's word although it was not called.
+func (d *doubter) gateway() {
+	calls, own := 0, 0
+	for _, op := range []tosssim.Op{tosssim.Confirm, tosssim.Cancel, tosssim.Get} {
+		calls += d.Since.Calls[op]
+	}
+	for _, path := range pathNames() {
+		own += d.Since.Metrics.Count("daesa_pgclient_answers_total", "path", path)
+	}
+	d.unless(calls == own, "%d calls arrived at the gateway (%v) and the service counts %d", calls, d.Since.Calls, own)
+	for _, s := range d.Load {
+		if s.Name != "confirms" {
+			continue
+		}
+		approved := s.Count(Answered(200, "done"))
+		d.unless(d.Since.Calls[tosssim.Confirm] > 0, "the gateway was never called")
+		d.unless(d.Since.Calls[tosssim.Confirm] >= approved, "%d payments were approved by %d calls", approved, d.Since.Calls[tosssim.Confirm])
+		d.answers(s, "approved", Answered(200, "done"))
+		d.answers(s, "busy", Answered(503, "gateway_busy"))
+		d.answers(s, "down", Answered(503, "gateway_down"))
+		d.answers(s, "unknown", Answered(202, ""))
+		d.unless(approved <= d.Since.Captures.Count, "%d payments were approved and %d captures booked", approved, d.Since.Captures.Count)
+	}
+	shed := d.Since.Metrics.Count("daesa_admission_gate_shed_total")
+	seen, silent := 0, 0
+	for _, s := range d.Load {
+		seen, silent = seen+s.Count(Answered(503, "overloaded")), silent+s.Count(Silent)
+	}
+	d.unless(shed >= seen && shed <= seen+silent, "the clients were turned away %d times and the service counts %d", seen, shed)
+}
+
+// answers doubts one kind of answer to a confirm against the count of checkout.
+func (d *doubter) answers(s Sending, result string, kind func(Sent) bool) {
+	seen, own := s.Count(kind), d.Since.Metrics.Count("daesa_checkout_confirms_total", "result", result)
+	d.unless(own >= seen && own <= seen+s.Count(Silent), "the clients saw %d confirms that are %s, the service counts %d", seen, result, own)
+}
+
+// money doubts the books against the gateway's. What is still in doubt may be missing in ours, and nothing else.
+func (d *doubter) money() {
+	s := d.Since
+	missing := s.GatewayCaptures.Count - s.Captures.Count
+	d.unless(missing >= 0 && missing <= s.Open, "the gateway captured %s, the books hold %s and %d are in doubt", s.GatewayCaptures, s.Captures, s.Open)
+	d.unless(missing != 0 || s.GatewayCaptures.Won == s.Captures.Won, "the gateway captured %s and the books hold %s", s.GatewayCaptures, s.Captures)
+	missing = s.GatewayCancels.Count - s.Cancels.Count
+	d.unless(missing >= 0 && (missing == 0 || s.Open > 0), "the gateway canceled %s, the books hold %s and %d are in doubt", s.GatewayCancels, s.Cancels, s.Open)
+}
+
+// watch doubts what was seen while load was on.
+func (d *doubter) watch() {
+	d.unless(len(d.Looks) > 1, "nobody looked")
+	overlap := 0
+	for _, s := range d.Load {
+		most, _ := s.Overlap()
+		overlap += most
+	}
+	for _, l := range d.Looks {
+		under := 0
+		for _, n := range l.InFlight {
+			under += n
+		}
+		d.unless(under <= overlap+1 || l.At > d.Wall, "a look saw %d requests in flight, of at most %d", under, overlap)
+		d.unless(l.Goroutines > 0 && l.Resident > 0 && l.Sockets > 0, "a look saw no service")
+	}
+}

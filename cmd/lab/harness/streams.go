@@ -1,0 +1,33 @@
+package harness
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"daesa/internal/stage"
+)
+
+// Confirms are buyers who come back from the payment window, one of the payments each.
+func Confirms(rate float64, patience time.Duration, payments []Payment) Stream {
+	return Stream{
+		Name: "confirms", Method: http.MethodPost, Route: "/v1/payments/confirm", Rate: rate, Requests: len(payments), Patience: patience,
+		Make: func(n int) Request {
+			p := payments[n]
+			body, _ := json.Marshal(map[string]any{"paymentKey": p.Key, "orderId": p.Order, "amount": p.Won}) // strings and a number
+			return Request{Path: "/v1/payments/confirm", Header: http.Header{"Content-Type": {"application/json"}}, Body: body}
+		},
+	}
+}
+
+// Reads are look-ups of the merchant's servers, of one order after the other.
+func Reads(rate float64, patience time.Duration, count int, orders []Payment) Stream {
+	return Stream{
+		Name: "reads", Method: http.MethodGet, Route: "/v1/orders/{order_id}", Rate: rate, Requests: count, Patience: patience,
+		Make: func(n int) Request {
+			return Request{
+				Path: "/v1/orders/" + orders[n%len(orders)].Order, Header: http.Header{"Authorization": {"Bearer " + stage.APISecret}},
+			}
+		},
+	}
+}
