@@ -9,8 +9,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"daesa/internal/plan"
 )
 
 const runbookDir = "../docs/runbooks"
@@ -164,6 +167,7 @@ func TestPromtool(t *testing.T) {
 	}
 	for _, arguments := range [][]string{
 		{"check", "rules", "rules.yaml"},
+		{"check", "rules", planRules(t)},
 		{"check", "config", "../deploy/prometheus.yml"},
 		append([]string{"test", "rules"}, scenarioFiles()...),
 	} {
@@ -172,6 +176,20 @@ func TestPromtool(t *testing.T) {
 			t.Errorf("promtool %s: %v\n%s", strings.Join(arguments, " "), err, out)
 		}
 	}
+}
+
+// planRules is a file of rules with what `daesa plan` asks a Prometheus.
+func planRules(t *testing.T) string {
+	t.Helper()
+	text := "groups:\n- name: plan\n  rules:\n"
+	for n, expr := range plan.Expressions([]string{"confirm", "store"}, 7*24*time.Hour) {
+		text += fmt.Sprintf("  - record: plan:%d\n    expr: %q\n", n, expr)
+	}
+	path := filepath.Join(t.TempDir(), "plan.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 func runbooks(t *testing.T) []string {

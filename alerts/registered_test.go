@@ -6,13 +6,16 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	dto "github.com/prometheus/client_model/go"
 
 	"daesa/checkout"
 	"daesa/internal/app"
+	"daesa/internal/plan"
 	"daesa/internal/postgres/postgrestest"
+	"daesa/pgclient"
 )
 
 // catalog is what a program that has only just started exports: label names to values, by sample name.
@@ -152,6 +155,10 @@ func TestRules_NameWhatTheProgramExports(t *testing.T) {
 		for _, input := range s.InputSeries {
 			check("scenario "+s.Name, input.Series)
 		}
+	}
+	paths := []string{string(pgclient.PathConfirm), string(pgclient.PathQuery)}
+	for _, expr := range plan.Expressions(paths, 7*24*time.Hour) {
+		check("plan", regexp.MustCompile(`\[[^]]*\]`).ReplaceAllString(expr, ""))
 	}
 	checkHelp(t, families)
 	checkJobs(t, names)

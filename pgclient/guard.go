@@ -17,6 +17,7 @@ type lane struct {
 	name    PathName
 	limits  Path
 	slots   *guard.Bulkhead
+	load    *guard.Load
 	breaker *guard.Breaker // nil for the list: one caller with its own back-off
 	http    *http.Client
 	headers http.Header
@@ -28,8 +29,10 @@ func newLane(cfg Config, name PathName, b *guard.Breaker) *lane {
 	limits := cfg.Paths.named(name)
 	slots := limits.share(cfg.Replicas)
 	cfg.Metrics.caps.WithLabelValues(string(name)).Set(float64(slots))
+	load := guard.NewLoad(slots)
+	cfg.Metrics.loads.watch(name, load)
 	return &lane{
-		name: name, limits: limits, slots: guard.NewBulkhead(slots, limits.Wait), breaker: b,
+		name: name, limits: limits, slots: guard.NewBulkhead(slots, limits.Wait), load: load, breaker: b,
 		http: newHTTPClient(cfg.Transport, limits, slots), headers: commonHeaders(cfg.SecretKey),
 		metrics: cfg.Metrics, log: cfg.Log,
 	}
@@ -42,6 +45,7 @@ type Permit struct {
 	lane     *lane
 	token    *guard.Token  // nil without a breaker, and once used
 	waited   time.Duration // for the breaker: it is lacking to the call
+	taken    time.Time
 	released atomic.Bool
 }
 
@@ -54,6 +58,7 @@ func (p *Permit) Release() {
 		p.token.Cancel()
 	}
 	p.lane.metrics.inFlight.WithLabelValues(string(p.lane.name)).Dec()
+	p.lane.load.Release(time.Since(p.taken))
 	p.lane.slots.Release()
 }
 
@@ -62,6 +67,7 @@ func (l *lane) reserve(ctx context.Context) (*Permit, *Unsent) {
 	began := time.Now()
 	defer func() { l.metrics.queueSeconds.WithLabelValues(string(l.name)).Observe(time.Since(began).Seconds()) }()
 	refusal, ok := l.slots.Acquire(ctx)
+	l.load.Arrive(!ok)
 	if !ok {
 		l.metrics.refused(l.name, refusal)
 		unsent := &Unsent{Reason: refusal}
@@ -71,7 +77,7 @@ func (l *lane) reserve(ctx context.Context) (*Permit, *Unsent) {
 		return nil, unsent
 	}
 	l.metrics.inFlight.WithLabelValues(string(l.name)).Inc()
-	permit := &Permit{lane: l}
+	permit := &Permit{lane: l, taken: time.Now()}
 	if l.breaker == nil {
 		return permit, nil
 	}

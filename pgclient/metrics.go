@@ -24,6 +24,7 @@ type Metrics struct {
 	keyRefused   prometheus.Counter
 	unknownWords *prometheus.CounterVec
 	secondTries  *prometheus.CounterVec
+	loads        *loads
 }
 
 // unknownKind is what kind of word the gateway used that nobody here has seen.
@@ -82,7 +83,9 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		secondTries: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "daesa_pgclient_second_attempts_total", Help: "Calls that needed a second attempt.",
 		}, []string{"path"}),
+		loads: newLoads(),
 	}
+	reg.MustRegister(m.loads)
 	m.initialize()
 	return m
 }

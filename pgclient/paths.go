@@ -104,6 +104,9 @@ func (p Path) or(d Path) Path {
 	return full
 }
 
+// DeclaredCap is the cap of a path where nobody set another, over all instances; 0 for a path that there is not.
+func DeclaredCap(name PathName) int { return declaredPaths().named(name).Cap }
+
 // or fills zero fields of every path.
 func (p Paths) or(d Paths) Paths {
 	return Paths{

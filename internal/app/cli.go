@@ -44,6 +44,7 @@ type cli struct {
 	Mismatch  mismatchCommand  `cmd:"" help:"Work on what is wrong between the gateway's books and ours."`
 	Incident  incidentCommand  `cmd:"" help:"Work on storms of mismatches."`
 	Pending   pendingCommand   `cmd:"" help:"Show the cancels that are still owed an answer, soonest last chance first."`
+	Plan      planCommand      `cmd:"" help:"Work out the caps of calls and the limit of notices, from flags or from a running Prometheus."`
 	Day       dayCommand       `cmd:"" help:"Business days: list, show, close and sign them."`
 }
 
@@ -168,6 +169,8 @@ func (c *cli) run(ctx context.Context, command string, stdout, stderr io.Writer)
 		return c.Day.run(ctx, command, c.DatabaseURL, log, stdout)
 	case "reconcile":
 		return c.Reconcile.run(ctx, c.DatabaseURL, log, stdout, stderr)
+	case "plan":
+		err = c.Plan.run(ctx, time.Now(), stdout)
 	case "pending":
 		err = c.Pending.run(ctx, c.DatabaseURL, stdout)
 	default:
