@@ -186,6 +186,26 @@ func TestRateLimit_FallsBackToItsShare(t *testing.T) {
 	})
 }
 
+// TestRateLimit_FailuresInARow: a database that fails now and then is asked every time.
+func TestRateLimit_FailuresInARow(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		shared := newTally()
+		limit := newRateLimit(t, RateConfig{Rules: webhook(300, 300), Shared: shared, Enforce: true})
+		const sent = 10 * failuresMost
+		for n := range sent {
+			shared.answers = func(context.Context) error { return errors.New("gone") }
+			if n%failuresMost == 0 {
+				shared.answers = nil
+			}
+			limit.Allow(t.Context(), addr(1))
+		}
+		if shared.asked != sent {
+			t.Errorf("asked %d times of %d", shared.asked, sent)
+		}
+	})
+}
+
 // TestRateLimit_OneTrialAtATime: while one request tries the database, no other waits for it.
 func TestRateLimit_OneTrialAtATime(t *testing.T) {
 	t.Parallel()

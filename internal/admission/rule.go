@@ -19,8 +19,11 @@ type Rule struct {
 // perMinuteMost keeps the interval between two requests well above the microsecond that the database counts in.
 const perMinuteMost = 6_000_000
 
+// Countable reports whether a rule can let so many pass, in a minute or at once.
+func Countable(n int) bool { return n >= 1 && n <= perMinuteMost }
+
 func (r Rule) validate() error {
-	if r.Name == "" || r.PerMinute < 1 || r.PerMinute > perMinuteMost || r.Burst < 1 || r.Burst > perMinuteMost {
+	if r.Name == "" || !Countable(r.PerMinute) || !Countable(r.Burst) {
 		return fmt.Errorf("admission: a Rule needs a Name, and PerMinute and Burst from 1 to %d", perMinuteMost)
 	}
 	return nil

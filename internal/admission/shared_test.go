@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -244,5 +245,71 @@ func TestTidy(t *testing.T) {
 	}
 	if got := oneOf[int](t, db, `SELECT count(*) FROM rate_limits`); got != 0 {
 		t.Errorf("got %d sources left, want none", got)
+	}
+}
+
+// race does one thing while another transaction has changed the row of a source, and commits that once the first waits
+// for it.
+func race(t *testing.T, db *pgxpool.Pool, fullAt time.Time, act func() error) error {
+	t.Helper()
+	other, err := db.Begin(t.Context()) //nolint:forbidigo // it is held open on purpose
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Rollback(context.WithoutCancel(t.Context()))
+	if _, err := other.Exec(t.Context(), `UPDATE rate_limits SET full_at = $1`, fullAt); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- act() }()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for !oneOf[bool](t, db, `SELECT EXISTS (SELECT FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE NOT granted AND datname = current_database())`) {
+		select {
+		case err := <-done:
+			t.Fatalf("did not wait for the row: %v", err)
+		case <-tick.C:
+		}
+	}
+	if err := other.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return <-done
+}
+
+// TestDatabase_LostRace: a request that had something to spend when it began, and whose row was spent meanwhile, is
+// refused.
+func TestDatabase_LostRace(t *testing.T) {
+	t.Parallel()
+	db := postgrestest.New(t)
+	var clock stopwatch
+	shared, rule := newDatabase(t, db, clock.Now), Rule{Name: "webhook", PerMinute: 60, Burst: 3}
+	mustSpend(t, shared, rule, "a")
+	var wait time.Duration
+	err := race(t, db, clock.Now().Add(3*time.Second), func() (err error) {
+		wait, err = shared.Spend(t.Context(), rule, "a")
+		return err
+	})
+	if err != nil || wait == 0 {
+		t.Errorf("got a wait of %s and %v, want refused", wait, err)
+	}
+}
+
+// TestTidy_LostRace: a source that sends at the moment at which it would be taken away stays.
+func TestTidy_LostRace(t *testing.T) {
+	t.Parallel()
+	db := postgrestest.New(t)
+	clock := &stopwatch{}
+	mustSpend(t, newDatabase(t, db, clock.Now), webhookRule(), "a")
+	clock.advance(time.Hour)
+	worker, err := NewTidyWorker(TidyConfig{DB: db, Now: clock.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := race(t, db, clock.Now().Add(time.Second), func() error { return worker.Work(t.Context(), nil) }); err != nil {
+		t.Fatal(err)
+	}
+	if got := oneOf[int](t, db, `SELECT count(*) FROM rate_limits`); got != 1 {
+		t.Errorf("got %d sources left, want the one that sends", got)
 	}
 }

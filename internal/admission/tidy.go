@@ -68,7 +68,8 @@ func (w *TidyWorker) Work(ctx context.Context, _ *river.Job[TidyArgs]) error {
 }
 
 // page takes away what may go among the next rows, and returns the last of them; none at the end of the table. A row that
-// a request has changed meanwhile is looked at again, and stays.
+// a request has changed meanwhile stays; full_at is asked twice because not every server compares the place of a row again
+// once it has moved.
 func (w *TidyWorker) page(ctx context.Context, from place) ([]place, error) {
 	var now *time.Time
 	if w.cfg.Now != nil {

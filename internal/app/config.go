@@ -15,6 +15,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"daesa/internal/admission"
 	"daesa/internal/web"
 	"daesa/ledger"
 	"daesa/pgclient"
@@ -153,12 +154,12 @@ func (c Config) validate() error {
 		return errors.New("set TOSS_SECURITY_KEY to the 64 hexadecimal digits of the developer centre, or leave it out")
 	case c.OneLine < 0:
 		return errors.New("set DAESA_ONE_LINE to the requests let in at once, or leave it out to admit them by class")
-	case c.RateLimit < 1:
-		return errors.New("set DAESA_WEBHOOK_RATE_LIMIT to deliveries a minute, at least 1")
-	case c.GatewayRateLimit < 1:
-		return errors.New("set DAESA_GATEWAY_RATE_LIMIT to deliveries a minute, at least 1")
-	case c.ConfirmRateLimit < 1:
-		return errors.New("set DAESA_CONFIRM_RATE_LIMIT to approvals a minute, at least 1")
+	case !admission.Countable(c.RateLimit):
+		return errors.New("set DAESA_WEBHOOK_RATE_LIMIT to deliveries a minute, at least 1 and at most millions")
+	case !admission.Countable(c.GatewayRateLimit):
+		return errors.New("set DAESA_GATEWAY_RATE_LIMIT to deliveries a minute, at least 1 and at most millions")
+	case !admission.Countable(c.ConfirmRateLimit):
+		return errors.New("set DAESA_CONFIRM_RATE_LIMIT to approvals a minute, at least 1 and at most millions")
 	case c.Listen == c.PrivateListen && !strings.HasSuffix(c.Listen, ":0"):
 		return errors.New("set DAESA_PRIVATE_LISTEN to another address than DAESA_LISTEN: metrics must not be public")
 	case (c.MerchantURL != "" || c.CustomerURL != "") && c.EventSecret == "":

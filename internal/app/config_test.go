@@ -30,6 +30,9 @@ func TestNew_RefusesSettings(t *testing.T) {
 		{"no replicas", func(c *app.Config) { c.Replicas = -1 }, "DAESA_REPLICAS"},
 		{"no approvals", func(c *app.Config) { c.ConfirmRateLimit = -5 }, "DAESA_CONFIRM_RATE_LIMIT"},
 		{"no deliveries", func(c *app.Config) { c.RateLimit = -5 }, "DAESA_WEBHOOK_RATE_LIMIT"},
+		{"more deliveries than can be counted", func(c *app.Config) { c.RateLimit = 1 << 40 }, "DAESA_WEBHOOK_RATE_LIMIT"},
+		{"no deliveries of the gateway", func(c *app.Config) { c.GatewayRateLimit = -5 }, "DAESA_GATEWAY_RATE_LIMIT"},
+		{"an odd address of the gateway", func(c *app.Config) { c.GatewayAddresses = []string{"13.124.18.999"} }, "DAESA_GATEWAY_ADDRESSES"},
 		{"metrics in public", func(c *app.Config) { c.Listen, c.PrivateListen = "127.0.0.1:9", "127.0.0.1:9" }, "DAESA_PRIVATE_LISTEN"},
 		{"unsigned events", func(c *app.Config) { c.MerchantURL = "https://shop.example/events" }, "DAESA_EVENT_SECRET"},
 		{"half a merchant address", func(c *app.Config) {
@@ -40,6 +43,8 @@ func TestNew_RefusesSettings(t *testing.T) {
 		{"a nameless API key", func(c *app.Config) { c.APIKeys = []string{"secret-without-a-name"} }, "DAESA_API_KEYS"},
 		{"an API key that can be guessed", func(c *app.Config) { c.APIKeys = []string{"shop=short"} }, "DAESA_API_KEYS"},
 		{"an odd proxy", func(c *app.Config) { c.TrustedProxies = []string{"10.0.0.0/99"} }, "DAESA_TRUSTED_PROXIES"},
+		{"everybody is a proxy", func(c *app.Config) { c.TrustedProxies = []string{"10.0.0.0/8", "::/0"} }, "DAESA_TRUSTED_PROXIES"},
+		{"everybody is a proxy, in IPv4", func(c *app.Config) { c.TrustedProxies = []string{"::ffff:0.0.0.0/96"} }, "DAESA_TRUSTED_PROXIES"},
 		{"an odd order pattern", func(c *app.Config) { c.OrderPattern = "order-(" }, "DAESA_ORDER_PATTERN"},
 		{"a taken address", func(c *app.Config) { c.Listen = "192.0.2.1:80" }, "DAESA_LISTEN"},
 		{"a taken private address", func(c *app.Config) { c.PrivateListen = "192.0.2.1:80" }, "DAESA_PRIVATE_LISTEN"},

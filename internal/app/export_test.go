@@ -3,6 +3,7 @@ package app
 import (
 	"github.com/alecthomas/kong"
 	"github.com/go-chi/chi/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"daesa/internal/web"
@@ -23,6 +24,9 @@ func PublicRoutes(a *App, registry *prometheus.Registry) (chi.Router, error) {
 	router, _, err := publicRoutes(again)
 	return router, err
 }
+
+// Limits are the connections of the rate limits.
+func (a *App) Limits() *pgxpool.Pool { return a.limits }
 
 // Operator is who runs a command.
 func Operator() (ledger.Actor, error) { return operator() }

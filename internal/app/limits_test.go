@@ -18,10 +18,15 @@ import (
 func (i *instance) notify(header map[string]string) reply {
 	i.t.Helper()
 	request := mustRequest(i.t, http.MethodPost, i.URL()+"/webhooks/toss")
-	request.Body = io.NopCloser(strings.NewReader(`{"eventType":"something.else","createdAt":"2026-04-15T10:00:00"}`))
 	for name, value := range header {
 		request.Header.Set(name, value)
 	}
+	return i.notifyWith(request)
+}
+
+func (i *instance) notifyWith(request *http.Request) reply {
+	i.t.Helper()
+	request.Body = io.NopCloser(strings.NewReader(`{"eventType":"something.else","createdAt":"2026-04-15T10:00:00"}`))
 	got, err := i.shop.send(request)
 	if err != nil {
 		i.t.Fatal(err)
