@@ -73,13 +73,13 @@ func testConfig(transport http.RoundTripper) Config {
 	}
 }
 
-func mustNew(t *testing.T, cfg Config) *Client {
-	t.Helper()
+func mustNew(tb testing.TB, cfg Config) *Client {
+	tb.Helper()
 	c, err := New(cfg)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(c.Close)
+	tb.Cleanup(c.Close)
 	return c
 }
 

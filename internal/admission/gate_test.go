@@ -12,12 +12,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-func newGate(t *testing.T, cfg GateConfig) *Gate {
-	t.Helper()
-	cfg.Adapter, cfg.Metrics = newAdapter(t), newMetrics()
+func newGate(tb testing.TB, cfg GateConfig) *Gate {
+	tb.Helper()
+	cfg.Adapter, cfg.Metrics = newAdapter(tb), newMetrics()
 	gate, err := NewGate(cfg)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return gate
 }
