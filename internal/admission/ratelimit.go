@@ -16,9 +16,9 @@ import (
 // ErrRateLimited means that one source sends faster than its limit refills.
 var ErrRateLimited = errors.New("rate limit exceeded")
 
-// sharedTimeout bounds the question to the database, the wait for a connection included. Its statement takes 0.2 ms at
-// the median and 0.4 ms at the 99th percentile on one machine (docs/guards.md), and a network between two rooms adds 1
-// or 2 ms: what takes 50 ms is out of order, and a request should not pay for that with more.
+// sharedTimeout bounds the question to the database, the wait for a connection included. The statement takes 0.05 ms on
+// one machine (docs/guards.md), and a network between two rooms adds 1 or 2 ms: what takes 50 ms is out of order, and a
+// request should not pay for that with more.
 const sharedTimeout = 50 * time.Millisecond
 
 // RateConfig holds what a [RateLimit] needs. Replicas, SourcesMax, RetryJitter and Now have defaults.

@@ -44,9 +44,32 @@ func NewDatabase(cfg SharedConfig) (*Database, error) {
 
 // spent is what the statement says.
 type spent struct {
-	Passed bool          `db:"passed"`
-	Wait   time.Duration `db:"wait"`
+	Passed bool
+	Wait   time.Duration
 }
+
+// spendStatement takes one request from what a source has left. It is asked of every request, so its arguments are
+// numbered: the instant or NULL, rule, source, the interval, what may be ahead of a request that passes, and what no
+// clock of today has written.
+const spendStatement = `
+	WITH asked AS MATERIALIZED (
+		SELECT clock.now, r.full_at
+		FROM (SELECT COALESCE($1::timestamptz, now()) AS now) AS clock
+		LEFT JOIN rate_limits r ON r.rule = $2 AND r.source = $3 AND r.full_at <= clock.now + $6::interval
+	), taken AS (
+		INSERT INTO rate_limits AS r (rule, source, full_at)
+		SELECT $2, $3, now + $4::interval
+		FROM asked
+		WHERE full_at IS NULL OR full_at <= now + $5::interval
+		ON CONFLICT (rule, source) DO UPDATE
+		SET full_at = CASE
+			WHEN r.full_at > EXCLUDED.full_at - $4 + $6 THEN EXCLUDED.full_at
+			ELSE greatest(r.full_at + $4, EXCLUDED.full_at) END
+		WHERE r.full_at <= EXCLUDED.full_at - $4 + $5 OR r.full_at > EXCLUDED.full_at - $4 + $6
+		RETURNING full_at
+	)
+	SELECT EXISTS (SELECT FROM taken) AS passed, COALESCE(full_at - now - $5, $4) AS wait
+	FROM asked`
 
 // Spend is one statement and one round trip. A request that passes locks its row, adds one interval to it and lets it
 // go; one that is refused reads, and writes nothing, unless it lost a race: full_at only ever moves ahead, so what an old
@@ -58,42 +81,20 @@ func (d *Database) Spend(ctx context.Context, rule Rule, source string) (time.Du
 	}
 	defer conn.Release()
 	pace := rule.pace()
-	rows, err := conn.Query(ctx, `
-		WITH clock AS (
-			SELECT COALESCE(@now::timestamptz, now()) AS now
-		), known AS (
-			SELECT full_at FROM rate_limits, clock
-			WHERE rule = @rule AND source = @source AND full_at <= now + @most::interval
-		), taken AS (
-			INSERT INTO rate_limits AS r (rule, source, full_at)
-			SELECT @rule, @source, now + @every::interval
-			FROM clock
-			WHERE NOT EXISTS (SELECT FROM known WHERE full_at > now + @slack::interval)
-			ON CONFLICT (rule, source) DO UPDATE
-			SET full_at = CASE
-				WHEN r.full_at > EXCLUDED.full_at - @every + @most THEN EXCLUDED.full_at
-				ELSE greatest(r.full_at + @every, EXCLUDED.full_at) END
-			WHERE r.full_at <= EXCLUDED.full_at - @every + @slack OR r.full_at > EXCLUDED.full_at - @every + @most
-			RETURNING full_at
-		)
-		SELECT EXISTS (SELECT FROM taken) AS passed,
-			COALESCE((SELECT full_at - now - @slack FROM known), @every) AS wait
-		FROM clock`,
-		pgx.StrictNamedArgs{
-			"now": d.now(), "rule": rule.Name, "source": source,
-			"every": pace.every, "slack": pace.window - pace.every, "most": pace.window + clockTolerance,
-		})
+	rows, err := conn.Query(ctx, spendStatement, d.now(), rule.Name, source, pace.every, pace.window-pace.every, pace.window+clockTolerance)
 	if err != nil {
 		return 0, fmt.Errorf("spend one request of %s under rule %s: %w", source, rule.Name, err)
 	}
-	answer, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[spent])
-	if err != nil {
+	answer, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[spent])
+	switch {
+	case err != nil:
 		return 0, fmt.Errorf("spend one request of %s under rule %s: %w", source, rule.Name, err)
-	}
-	if answer.Passed {
+	case answer.Passed:
 		return 0, nil
+	case answer.Wait <= 0: // by what was known before the requests that it lost to
+		return pace.every, nil
 	}
-	return max(answer.Wait, time.Microsecond), nil // what was known may be from before the requests that it lost to
+	return answer.Wait, nil
 }
 
 // acquire takes a connection and tells a pool that is in use from a database that does not let us in.

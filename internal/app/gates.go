@@ -17,8 +17,8 @@ const (
 	ruleConfirm        = "confirm"
 )
 
-// limitConnections is how many questions of rate limits may be at the database at once. One connection answers some 5,000
-// a second, the network aside, which is more than all other work of an instance lets it admit; four keep one slow answer
+// limitConnections is how many questions of rate limits may be at the database at once. One connection answers
+// thousands a second, the network aside, which is more than all other work of an instance lets it admit; four keep one slow answer
 // from holding up the rest.
 const limitConnections = 4
 
