@@ -189,7 +189,9 @@ func (b *Breaker) count(o Outcome) {
 		if len(b.window) > b.limits.Window {
 			b.window = b.window[1:]
 		}
-		if len(b.window) >= b.limits.MinCalls && b.failing() {
+		// An answer that came opens nothing, even where it is the call that makes the window full: nine failures of an
+		// outage and then the first success are a gateway that is back.
+		if o == Failed && len(b.window) >= b.limits.MinCalls && b.failing() {
 			b.become(Open)
 		}
 	case HalfOpen:

@@ -65,6 +65,22 @@ func TestBreaker_OpensHalfOpensByItselfAndCloses(t *testing.T) {
 	})
 }
 
+// TestBreaker_ASuccessOpensNothing: a short outage leaves a window that one call more makes full. When that call is
+// answered the gateway is back.
+func TestBreaker_ASuccessOpensNothing(t *testing.T) {
+	t.Parallel()
+	b := NewBreaker(usual(10*time.Second), nil)
+	for range 9 {
+		_ = b.call(Failed)
+	}
+	if _ = b.call(Succeeded); b.State() != Closed {
+		t.Fatal("the first answer after the outage opened it")
+	}
+	if _ = b.call(Failed); b.State() != Open {
+		t.Error("nine failures of ten calls leave it closed")
+	}
+}
+
 func TestBreaker_HalfOpenLetsOnlyTheTrialsThrough(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -209,7 +225,7 @@ func (m *breakerModel) step(step string) bool {
 		return false
 	}
 	m.results = m.results[max(0, len(m.results)-m.limits.Window):]
-	if len(m.results) >= m.limits.MinCalls && m.bad() {
+	if step == "fail" && len(m.results) >= m.limits.MinCalls && m.bad() {
 		m.become(Open)
 	}
 	return false
