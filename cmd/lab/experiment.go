@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"daesa/cmd/lab/harness"
@@ -63,6 +64,12 @@ func experiments() []experiment {
 				"gateway takes, look-ups stay as fast as before.",
 			underLoad(overload.Brownout), false, true,
 		},
+		{
+			"webhook-brownout", "0008-webhook-brownout", "the gateway becomes slow while notices come",
+			"Payments that wait for the gateway keep no notice waiting: each is stored and answered in time, and a cancel whose " +
+				"question fails is refused at once, to come again.",
+			underLoad(overload.WebhookBrownout), false, true,
+		},
 	}
 }
 
@@ -71,15 +78,20 @@ func underLoad(run func(context.Context, *harness.Lab) (report.Result, error)) f
 	return func(ctx context.Context, l *lab) (r result, err error) {
 		folder, err := os.MkdirTemp("", "daesa-lab-")
 		if err != nil {
-			return r, fmt.Errorf("make a folder for the programs: %w", err)
+			return r, fmt.Errorf("make a folder for what is printed: %w", err)
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-		programs, err := harness.Build(ctx, folder)
+		programs, err := l.programs()
 		if err != nil {
 			return r, err
 		}
 		return run(ctx, &harness.Lab{Programs: programs, Fresh: l.fresh, Folder: folder, Quick: l.quick, Say: l.say})
 	}
+}
+
+// buildOnce builds the programs into a folder when they are first asked for.
+func buildOnce(ctx context.Context, folder string) func() (harness.Programs, error) {
+	return sync.OnceValues(func() (harness.Programs, error) { return harness.Build(ctx, folder) })
 }
 
 // say tells whoever waits how far an experiment is.
@@ -88,6 +100,7 @@ func (l *lab) say(format string, args ...any) { fmt.Fprintf(l.progress, format+"
 // lab is what every experiment is given.
 type lab struct {
 	options
+	programs func() (harness.Programs, error) // the real ones, built when they are first asked for
 	fresh    func(ctx context.Context, database string) (url string, err error)
 	out      io.Writer
 	progress io.Writer

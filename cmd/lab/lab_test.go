@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"daesa/cmd/lab/harness"
 	"daesa/internal/postgres/postgrestest"
 )
 
@@ -176,14 +177,15 @@ func TestPerform_ScaleQuick(t *testing.T) {
 // every claim about counts must hold.
 func TestPerform_QuickUnderLoad(t *testing.T) {
 	t.Parallel()
+	programs := buildOnce(t.Context(), t.TempDir())
 	for _, e := range experiments() {
 		if e.processes {
-			performQuick(t, e)
+			performQuick(t, e, programs)
 		}
 	}
 }
 
-func performQuick(t *testing.T, e experiment) {
+func performQuick(t *testing.T, e experiment, programs func() (harness.Programs, error)) {
 	t.Helper()
 	o, _, err := readOptions([]string{"-quick", "-out", t.TempDir(), e.name}, io.Discard)
 	if err != nil {
@@ -193,12 +195,13 @@ func performQuick(t *testing.T, e experiment) {
 	fresh := func(context.Context, string) (string, error) {
 		return postgrestest.NewURL(t), nil //nolint:contextcheck // its life is the test's
 	}
-	l := &lab{options: o, out: &out, progress: &progress, log: slog.New(slog.DiscardHandler), command: "lab run -quick " + e.name, fresh: fresh}
+	began := time.Now()
+	l := &lab{programs: programs, options: o, out: &out, progress: &progress, log: slog.New(slog.DiscardHandler), command: "lab run -quick " + e.name, fresh: fresh}
 	if err := l.perform(t.Context(), e); err != nil {
 		t.Errorf("%v\n%s\n%s", err, &progress, &out)
 		return
 	}
-	t.Logf("%s", &out)
+	t.Logf("%s in %s:\n%s", e.name, time.Since(began).Round(time.Millisecond), &out)
 	for _, kept := range []string{".results.md", ".results.csv.gz", ".results.watch.csv"} {
 		content, err := os.ReadFile(filepath.Join(o.out, e.file+kept))
 		if err != nil || len(content) == 0 {

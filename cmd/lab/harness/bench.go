@@ -44,10 +44,11 @@ type Bench struct {
 	Instances []*Instance
 	DB        *pgxpool.Pool // of our own, to look at the books
 
-	lab    *Lab
-	shop   stage.Shop
-	folder string
-	sold   int
+	lab     *Lab
+	shop    stage.Shop
+	address string // of the database
+	folder  string
+	sold    int
 }
 
 // Open starts everything that an arm consists of. The caller closes it.
@@ -61,11 +62,10 @@ func (l *Lab) Open(ctx context.Context, arm Arm) (_ *Bench, err error) {
 			err = closing(err, b.Close)
 		}
 	}()
-	address, err := l.Fresh(ctx, "lab_overload")
-	if err != nil {
+	if b.address, err = l.Fresh(ctx, "lab_overload"); err != nil {
 		return nil, err
 	}
-	if b.DB, err = postgres.Open(ctx, postgres.Config{URL: address, MaxConns: 4, ApplicationName: "lab"}); err != nil {
+	if b.DB, err = postgres.Open(ctx, postgres.Config{URL: b.address, MaxConns: 4, ApplicationName: "lab"}); err != nil {
 		return nil, err
 	}
 	if b.Gateway, err = l.Programs.gateway(ctx, b.folder); err != nil {
@@ -76,7 +76,7 @@ func (l *Lab) Open(ctx context.Context, arm Arm) (_ *Bench, err error) {
 		"DAESA_REPLICAS=" + strconv.Itoa(max(1, arm.Instances)),
 	}, arm.Settings...)
 	for n := range max(1, arm.Instances) {
-		i, err := l.Programs.serve(ctx, b.folder, fmt.Sprint("daesa-", n+1), address, b.Gateway.URL, settings)
+		i, err := l.Programs.serve(ctx, b.folder, fmt.Sprint("daesa-", n+1), b.address, b.Gateway.URL, settings)
 		if err != nil {
 			return nil, err
 		}
@@ -123,8 +123,11 @@ type Payment struct {
 	Won        int64
 }
 
-// atOnce is how many things are prepared at a time.
-const atOnce = 8
+// atOnce is how many orders are prepared at a time, and payAtOnce how many are paid: few enough for any cap.
+const (
+	atOnce    = 8
+	payAtOnce = 2
+)
 
 // Payable makes n payments that can be confirmed.
 func (b *Bench) Payable(ctx context.Context, n int) ([]Payment, error) {
@@ -153,7 +156,7 @@ func (b *Bench) Paid(ctx context.Context, n int) ([]Payment, error) {
 		return nil, err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(atOnce)
+	group.SetLimit(payAtOnce)
 	for _, p := range made {
 		group.Go(func() error {
 			reply, err := b.shop.Confirm(ctx, p.Key, p.Order, p.Won)
@@ -176,4 +179,25 @@ func (b *Bench) Recover(ctx context.Context, limit time.Duration) (time.Duration
 		return s.Open == 0, err
 	})
 	return time.Since(began), err
+}
+
+// Closed waits until no breaker keeps calls from a gateway that is healthy again.
+func (b *Bench) Closed(ctx context.Context) error {
+	ctx, stop := context.WithTimeout(ctx, settleMax)
+	defer stop()
+	const open = 2
+	return until(ctx, "the breakers to let calls through", func() (bool, error) {
+		for _, i := range b.Instances {
+			m, err := i.Metrics(ctx)
+			if err != nil {
+				return false, err
+			}
+			for _, breaker := range []string{"money", "query", "recover"} {
+				if m.Of("daesa_pgclient_breaker_state", "breaker", breaker) == open {
+					return false, nil
+				}
+			}
+		}
+		return true, nil
+	})
 }

@@ -148,6 +148,11 @@ func (d *doubter) gateway() {
 		d.answers(s, "unknown", Answered(202, ""))
 		d.unless(approved <= d.Since.Captures.Count, "%d payments were approved and %d captures booked", approved, d.Since.Captures.Count)
 	}
+	for _, s := range d.Load {
+		if s.Name == "notices" {
+			d.notices(s)
+		}
+	}
 	shed := d.Since.Metrics.Count("daesa_admission_gate_shed_total")
 	seen, silent := 0, 0
 	for _, s := range d.Load {
@@ -162,14 +167,40 @@ func (d *doubter) answers(s Sending, result string, kind func(Sent) bool) {
 	d.unless(own >= seen && own <= seen+s.Count(Silent), "the clients saw %d confirms that are %s, the service counts %d", seen, result, own)
 }
 
-// money doubts the books against the gateway's. What is still in doubt may be missing in ours, and nothing else.
+// notices doubts the answers to notices against the rows of deliveries and the metrics, outcome by outcome.
+func (d *doubter) notices(s Sending) {
+	silent, seen, stored := s.Count(Silent), map[string]int{}, 0
+	for _, one := range s.Sent {
+		if one.Status != 0 && one.Status != 429 && one.Word != "overloaded" {
+			seen[one.Word]++
+		}
+	}
+	for outcome, rows := range d.Since.Outcomes {
+		stored += rows
+		counted := d.Since.Metrics.Count("daesa_webhook_outcomes_total", "outcome", outcome)
+		d.unless(counted == rows, "the table has %d deliveries that are %s, the metrics %d", rows, outcome, counted)
+		d.unless(rows >= seen[outcome] && rows <= seen[outcome]+silent, "the sender saw %d answers %s and %d rows are stored", seen[outcome], outcome, rows)
+		delete(seen, outcome)
+	}
+	for outcome, n := range seen {
+		d.unless(n == 0, "the sender saw %d answers %q of which no row is stored", n, outcome)
+	}
+	late := d.Since.Metrics.Count("daesa_webhook_seconds_count", "over_budget", "yes")
+	d.unless(late <= s.Count(Past(senderPatience))+silent, "the service counts %d answers past 10 s and the sender %d", late, s.Count(Past(senderPatience)))
+	refused := s.Count(Answered(429, ""))
+	limited := d.Since.Metrics.Count("daesa_admission_rate_refused_total", "rule", "webhook")
+	d.unless(limited >= refused && limited <= refused+silent, "the sender was limited %d times and the service counts %d", refused, limited)
+}
+
+// money doubts the books against the gateway's. A capture that is still in doubt may be missing in ours and no other; a
+// cancel may be missing for as long as its notice has not come.
 func (d *doubter) money() {
-	s := d.Since
+	s := d.After
 	missing := s.GatewayCaptures.Count - s.Captures.Count
 	d.unless(missing >= 0 && missing <= s.Open, "the gateway captured %s, the books hold %s and %d are in doubt", s.GatewayCaptures, s.Captures, s.Open)
 	d.unless(missing != 0 || s.GatewayCaptures.Won == s.Captures.Won, "the gateway captured %s and the books hold %s", s.GatewayCaptures, s.Captures)
 	missing = s.GatewayCancels.Count - s.Cancels.Count
-	d.unless(missing >= 0 && (missing == 0 || s.Open > 0), "the gateway canceled %s, the books hold %s and %d are in doubt", s.GatewayCancels, s.Cancels, s.Open)
+	d.unless(missing >= 0 && (missing > 0 || s.GatewayCancels.Won == s.Cancels.Won), "the gateway canceled %s and the books hold %s", s.GatewayCancels, s.Cancels)
 }
 
 // watch doubts what was seen while load was on.

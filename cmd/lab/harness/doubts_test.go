@@ -42,13 +42,14 @@ func possible() Observed {
 		panic(err)
 	}
 	look := Look{Goroutines: 90, Resident: 1 << 25, Sockets: 40, InFlight: map[string]int{"money": 10}}
+	books := Snapshot{
+		Metrics: m, Calls: map[tosssim.Op]int{tosssim.Confirm: 30, tosssim.Cancel: 0, tosssim.Get: 2, tosssim.List: 3},
+		Captures: Money{30, 300_000}, GatewayCaptures: Money{30, 300_000}, Cancels: Money{2, 20_000}, GatewayCancels: Money{2, 20_000},
+	}
 	return Observed{
 		Plan: Plan{Name: "gateway 1s", Latency: time.Second}, Arm: "cap", Wall: 5 * time.Second,
 		Load: []Sending{s}, Looks: []Look{look, look},
-		Since: Snapshot{
-			Metrics: m, Calls: map[tosssim.Op]int{tosssim.Confirm: 30, tosssim.Cancel: 0, tosssim.Get: 2, tosssim.List: 3},
-			Captures: Money{30, 300_000}, GatewayCaptures: Money{30, 300_000},
-		},
+		Since: books, After: books,
 	}
 }
 
@@ -92,10 +93,11 @@ func TestDoubts(t *testing.T) {
 				}
 			}
 		}, "the service exports no daesa_checkout_confirms_total"},
-		{"money that nobody looks for", func(o *Observed) { o.Since.GatewayCaptures = Money{31, 310_000} }, "the gateway captured 31 of 310000 won"},
-		{"money out of nothing", func(o *Observed) { o.Since.Captures = Money{31, 310_000} }, "the books hold 31 of 310000 won"},
-		{"other money", func(o *Observed) { o.Since.Captures.Won++ }, "the books hold 30 of 300001 won"},
-		{"a cancel that nobody looks for", func(o *Observed) { o.Since.GatewayCancels.Count = 1 }, "the gateway canceled 1"},
+		{"money that nobody looks for", func(o *Observed) { o.After.GatewayCaptures = Money{31, 310_000} }, "the gateway captured 31 of 310000 won"},
+		{"money out of nothing", func(o *Observed) { o.After.Captures = Money{31, 310_000} }, "the books hold 31 of 310000 won"},
+		{"other money", func(o *Observed) { o.After.Captures.Won++ }, "the books hold 30 of 300001 won"},
+		{"a cancel out of nothing", func(o *Observed) { o.After.Cancels.Count = 3 }, "the gateway canceled 2 of 20000 won and the books hold 3"},
+		{"another cancel", func(o *Observed) { o.After.Cancels.Won++ }, "the gateway canceled 2 of 20000 won and the books hold 2 of 20001"},
 		{"more in flight than sent", func(o *Observed) { o.Looks[1].InFlight = map[string]int{"money": 90} }, "a look saw 90 requests in flight"},
 		{"nobody looked", func(o *Observed) { o.Looks = nil }, "nobody looked"},
 		{"a service that was not there", func(o *Observed) { o.Looks[0].Goroutines = 0 }, "a look saw no service"},

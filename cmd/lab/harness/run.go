@@ -12,8 +12,8 @@ type Plan struct {
 	Streams []Stream
 	Fault   Fault         // without Ops the gateway is healthy
 	Latency time.Duration // that is swept: the load lasts a multiple of it
-	// After is done when the last answer is there, while everything is still watched and before the gateway is healed.
-	After func(context.Context) error
+	// Then is done when the last answer is there, while everything is still watched and before the gateway is healed.
+	Then func(context.Context) error
 }
 
 // Observed is everything that was seen of a run.
@@ -24,6 +24,7 @@ type Observed struct {
 	Load  []Sending
 	Looks []Look
 	Since Snapshot      // what the other witnesses counted during the run
+	After Snapshot      // and since the beginning of the bench
 	Wall  time.Duration // until the last answer
 	Quick bool
 }
@@ -44,11 +45,10 @@ func (b *Bench) Run(ctx context.Context, p Plan) (o Observed, err error) {
 	if err := b.Gateway.Heal(ctx); err != nil {
 		return o, err
 	}
-	after, err := b.snapshot(ctx)
-	if err != nil {
+	if o.After, err = b.snapshot(ctx); err != nil {
 		return o, err
 	}
-	o.Since = after.minus(before)
+	o.Since = o.After.minus(before)
 	return o, nil
 }
 
@@ -73,8 +73,8 @@ func (b *Bench) load(ctx context.Context, o *Observed) error {
 	began := time.Now()
 	load, err := attack(ctx, b.urls(), o.Streams)
 	o.Load, o.Wall = load, time.Since(began)
-	if err == nil && o.After != nil {
-		err = o.After(ctx)
+	if err == nil && o.Then != nil {
+		err = o.Then(ctx)
 	}
 	stop()
 	if watched := <-failed; err == nil {

@@ -3,9 +3,11 @@ package harness
 import (
 	"encoding/json"
 	"net/http"
+	"strconv"
 	"time"
 
 	"daesa/internal/stage"
+	"daesa/pgclient/tosssim"
 )
 
 // Confirms are buyers who come back from the payment window, one of the payments each.
@@ -28,6 +30,24 @@ func Reads(rate float64, patience time.Duration, count int, orders []Payment) St
 			return Request{
 				Path: "/v1/orders/" + orders[n%len(orders)].Order, Header: http.Header{"Authorization": {"Bearer " + stage.APISecret}},
 			}
+		},
+	}
+}
+
+// senderPatience is how long the sender of notices waits for the answer.
+const senderPatience = 10 * time.Second
+
+// Notices are deliveries of notices, one each, by the gateway's sender. Retried is how often they were sent before.
+func Notices(rate float64, notices []tosssim.Notice, retried int) Stream {
+	return Stream{
+		Name: "notices", Method: http.MethodPost, Route: "/webhooks/toss", Rate: rate, Requests: len(notices), Patience: senderPatience,
+		Make: func(n int) Request {
+			header := http.Header{}
+			header.Set("Content-Type", "application/json")
+			header.Set("Tosspayments-Webhook-Transmission-Id", notices[n].TransmissionID)
+			header.Set("Tosspayments-Webhook-Transmission-Retried-Count", strconv.Itoa(retried))
+			header.Set("Tosspayments-Webhook-Transmission-Time", time.Now().Format(time.RFC3339))
+			return Request{Path: "/webhooks/toss", Header: header, Body: notices[n].Body}
 		},
 	}
 }

@@ -19,7 +19,7 @@ type brownout struct {
 	reads     float64
 	threads   int // of the stand-in
 	slots     int // the cap
-	smaller   int // the other cap, tried at one latency
+	smaller   int // the other cap, tried at one latency; 0 = none
 	smallerAt time.Duration
 	again     []time.Duration // latencies that are run twice
 	patience  time.Duration
@@ -30,7 +30,7 @@ func brownoutOf(quick bool) brownout {
 	if quick {
 		const slow = 200 * time.Millisecond
 		return brownout{
-			latencies: []time.Duration{0, slow}, over: 4 * slow, confirms: 50, reads: 20, threads: 8, slots: 4, smaller: 2, smallerAt: slow,
+			latencies: []time.Duration{0, slow}, over: 4 * slow, confirms: 50, reads: 20, threads: 8, slots: 4,
 			patience: 3 * time.Second, warm: 300 * time.Millisecond,
 		}
 	}
@@ -61,9 +61,11 @@ func Brownout(ctx context.Context, l *harness.Lab) (r report.Result, err error) 
 	if err != nil {
 		return r, err
 	}
-	cap20, err := size.sweep(ctx, l, capped(size.smaller), size.smaller, []time.Duration{size.smallerAt})
-	if err != nil {
-		return r, err
+	var cap20 []brownoutRun
+	if size.smaller > 0 {
+		if cap20, err = size.sweep(ctx, l, capped(size.smaller), size.smaller, []time.Duration{size.smallerAt}); err != nil {
+			return r, err
+		}
 	}
 	r.Columns = append([]string{
 		"", "refused", "share", "1 − cap ÷ (rate × measured latency)", "they", "reads p50, p95, max", "they, reads p95", "confirms p95",
