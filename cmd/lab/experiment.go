@@ -70,6 +70,16 @@ func experiments() []experiment {
 				"question fails is refused at once, to come again.",
 			underLoad(overload.WebhookBrownout), false, true,
 		},
+		{
+			"timeout-debt", "0009-timeout-debt", "the limit on an approval is shorter than the gateway takes",
+			"A shorter limit buys availability with doubt: every payment that was sent must be asked about afterwards.",
+			underLoad(overload.TimeoutDebt), false, true,
+		},
+		{
+			"breaker", "0010-breaker", "the gateway times out throughout while buyers pay and servers look orders up",
+			"Look-ups stay as fast as before, the first seconds of the outage included, in which no breaker can have opened yet.",
+			underLoad(overload.Breaker), false, true,
+		},
 	}
 }
 

@@ -201,3 +201,9 @@ func (b *Bench) Closed(ctx context.Context) error {
 		return true, nil
 	})
 }
+
+// InDoubt is how many payments nobody knows the outcome of.
+func (b *Bench) InDoubt(ctx context.Context) (int, error) {
+	s, err := b.count(ctx)
+	return s.Open, err
+}

@@ -73,7 +73,8 @@ func TestDoubts(t *testing.T) {
 	}{
 		{"a gateway never called", func(o *Observed) { o.Since.Calls[tosssim.Confirm] = 0 }, "the gateway was never called"},
 		{"fewer calls than approvals", func(o *Observed) { o.Since.Calls[tosssim.Confirm] = 29 }, "30 payments were approved by 29 calls"},
-		{"a question that nobody asked", func(o *Observed) { o.Since.Calls[tosssim.Get] = 3 }, "33 calls arrived"},
+		{"a question that nobody asked", func(o *Observed) { o.Since.Calls[tosssim.Get] = 3 }, "3 calls to get arrived at the gateway and the service counts 2"},
+		{"an approval that nobody sent", func(o *Observed) { o.Since.Calls[tosssim.Confirm] = 31 }, "31 calls to confirm arrived at the gateway and the service counts 30"},
 		{"faster than the gateway", func(o *Observed) { o.Load[0].Sent[4].Took = 900 * time.Millisecond }, "approved after 900ms by a gateway that takes 1s"},
 		{"a request not sent", func(o *Observed) { o.Load[0].Sent = o.Load[0].Sent[1:] }, "40 requests of confirms were wanted and 39 sent"},
 		{"a request sent twice", func(o *Observed) { o.Load[0].Sent[1].N = 2 }, "came back twice"},

@@ -20,18 +20,19 @@ type Plan struct {
 type Observed struct {
 	Plan
 
-	Arm   string
-	Load  []Sending
-	Looks []Look
-	Since Snapshot      // what the other witnesses counted during the run
-	After Snapshot      // and since the beginning of the bench
-	Wall  time.Duration // until the last answer
-	Quick bool
+	Arm       string
+	Instances int
+	Load      []Sending
+	Looks     []Look
+	Since     Snapshot      // what the other witnesses counted during the run
+	After     Snapshot      // and since the beginning of the bench
+	Wall      time.Duration // until the last answer
+	Quick     bool
 }
 
 // Run puts the load on, waits for every answer, heals the gateway, and asks every witness.
 func (b *Bench) Run(ctx context.Context, p Plan) (o Observed, err error) {
-	o.Plan, o.Arm, o.Quick = p, b.Name, b.lab.Quick
+	o.Plan, o.Arm, o.Instances, o.Quick = p, b.Name, len(b.Instances), b.lab.Quick
 	before, err := b.snapshot(ctx)
 	if err != nil {
 		return o, err
