@@ -62,6 +62,8 @@ type Config struct {
 	Keep Keep
 	// PageSize is how many rows of the list are read at once.
 	PageSize int
+	// Stretch is about how many rows of either book a comparison of everything reads at once.
+	Stretch int
 	// Pace is the least time between two reads of the past; negative = none. What is new is never held up by it.
 	Pace time.Duration
 	// Slots is how many rows of work are asked about at once: no more than the gateway client lets this instance ask,
@@ -76,6 +78,7 @@ func (c Config) withDefaults() Config {
 	c.ListLag = cmp.Or(c.ListLag, 10*time.Minute)
 	c.Keep = c.Keep.withDefaults()
 	c.PageSize = cmp.Or(c.PageSize, 1000)
+	c.Stretch = cmp.Or(c.Stretch, 50_000)
 	c.Pace = cmp.Or(c.Pace, time.Second)
 	c.Slots = cmp.Or(c.Slots, SlotsOf(0, 1))
 	c.Lease = cmp.Or(c.Lease, 2*time.Minute)

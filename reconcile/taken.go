@@ -98,22 +98,67 @@ func (a *Auditor) captures(ctx context.Context, tx pgx.Tx, w window, t *tally, s
 		r.remember(open, j, w.bounds)
 		return tell(see, r.seen(j))
 	}
-	sql := listedOfWindow
-	if !w.endless {
-		sql = listedOfDay
-	}
-	if err := forEachTaken(ctx, tx, sql, pgx.StrictNamedArgs{"from": w.from, "to": w.until()}, each); err != nil {
-		return nil, fmt.Errorf("read the captures of both books: %w", err)
-	}
-	args := pgx.StrictNamedArgs{"since": w.since, "to": w.until(), "vanished": detailVanished}
-	if err := forEachTaken(ctx, tx, unlistedOfWindow, args, each); err != nil {
-		return nil, fmt.Errorf("look for captures that are not listed: %w", err)
+	if err := a.eachCapture(ctx, tx, w, each); err != nil {
+		return nil, err
 	}
 	for _, m := range open {
 		m.sort()
 		t.take(m)
 	}
 	return open, nil
+}
+
+// eachCapture hands over the captures of a window, as the list has them and those that it lacks. Everything is read in
+// stretches of time: what happened together lies together on the disk, so that looking rows up one by one costs no more
+// for the whole of a history than for each of its days, and no statement is longer for it.
+func (a *Auditor) eachCapture(ctx context.Context, tx pgx.Tx, w window, each func(takenRow) error) error {
+	sql, from := listedOfDay, w.from
+	if w.endless {
+		sql = listedOfWindow
+	}
+	for {
+		to, err := w.until(), error(nil)
+		if w.endless {
+			to, err = a.stretchFrom(ctx, tx, from, to)
+		}
+		if err != nil {
+			return err
+		}
+		if err := forEachTaken(ctx, tx, sql, pgx.StrictNamedArgs{"from": from, "to": to}, each); err != nil {
+			return fmt.Errorf("read the captures of both books: %w", err)
+		}
+		since := from
+		if w.since.After(since) {
+			since = w.since
+		}
+		args := pgx.StrictNamedArgs{"since": since, "to": to, "vanished": detailVanished}
+		if err := forEachTaken(ctx, tx, unlistedOfWindow, args, each); err != nil {
+			return fmt.Errorf("look for captures that are not listed: %w", err)
+		}
+		if !to.Before(w.until()) {
+			return nil
+		}
+		from = to
+	}
+}
+
+// stretchFrom is where the next stretch ends: both books are read up to there.
+func (a *Auditor) stretchFrom(ctx context.Context, tx pgx.Tx, from, most time.Time) (time.Time, error) {
+	var to *time.Time
+	err := tx.QueryRow(ctx, `
+		SELECT LEAST(
+			(SELECT g.at FROM mirror g WHERE g.at >= @from AND g.at < @most ORDER BY g.at OFFSET @rows LIMIT 1),
+			(SELECT c.captured_at FROM captures c WHERE c.captured_at >= @from AND c.captured_at < @most ORDER BY c.captured_at OFFSET @rows LIMIT 1))`,
+		pgx.StrictNamedArgs{"from": from, "most": most, "rows": a.cfg.Stretch}).Scan(&to)
+	switch {
+	case err != nil:
+		return most, fmt.Errorf("divide the history: %w", err)
+	case to == nil:
+		return most, nil
+	case !to.After(from):
+		return from.Add(time.Microsecond), nil // that many at one instant
+	}
+	return *to, nil
 }
 
 // capturesOf compares the money taken by some payments.

@@ -16,12 +16,13 @@ import (
 )
 
 // history is generated books and the gateway's list beside them: payments 1 to n, each captured once, every tenth
-// canceled in full. All of it follows from the payment's number, so that a history can be made longer. What it lacks
+// canceled in full. All of it follows from the payment's number, so that a history can be made longer: later numbers lie
+// further back, and what happened together is stored together, as in books that were written day by day. What it lacks
 // beside a real one: credits, partial cancels, virtual accounts; they make no difference to what is looked up.
 type history struct {
 	db   *pgxpool.Pool
 	ends time.Time // midnight in Seoul; the year before it is history
-	busy time.Time // the day on which the first cancels all fall
+	busy time.Time // its last day, on which the first cancels all fall
 	made int
 	say  func(format string, args ...any)
 }
@@ -30,6 +31,8 @@ const (
 	historyDays = 364
 	// busyCancels all fall on one day, as after a product was taken back.
 	busyCancels = 50_000
+	// apart is how many seconds lie between two payments: ten million of them fill a year.
+	apart = 3
 	// madeAtOnce is how many payments one statement writes.
 	madeAtOnce = 500_000
 )
@@ -101,7 +104,7 @@ type executor interface {
 
 // write makes the payments up to number to.
 func (h *history) write(ctx context.Context, on executor, to int) error {
-	args := pgx.StrictNamedArgs{"from": h.made + 1, "to": to, "ends": h.ends, "busy": h.busy, "days": historyDays, "crowd": busyCancels}
+	args := pgx.StrictNamedArgs{"from": h.made + 1, "to": to, "ends": h.ends, "busy": h.busy, "apart": apart, "crowd": busyCancels}
 	for _, sql := range historyInserts() {
 		if _, err := on.Exec(ctx, sql, args); err != nil {
 			return fmt.Errorf("write payments %d to %d: %w", h.made+1, to, err)
@@ -181,10 +184,10 @@ func historyInserts() []string {
 			SELECT i, 'lab-' || lpad(i::text, 12, '0') AS order_id, 'tlab_' || md5('p' || i) AS payment_key,
 				'txc_' || md5('c' || i) AS capture_key, 'txx_' || md5('x' || i) AS cancel_key, 1000 + i * 37 % 99000 AS amount,
 				i % 10 = 0 AS canceled,
-				@ends::timestamptz - interval '1 second' * (86400 + i * 7919 % (86400 * (@days - 2))) AS captured_at
+				@ends::timestamptz - interval '1 second' * (3600 + i * @apart::bigint) AS captured_at
 			FROM numbers),
 		facts AS (
-			SELECT i, order_id, payment_key, capture_key, cancel_key, amount, canceled, captured_at, CASE WHEN i <= @crowd::bigint * 10 THEN @busy::timestamptz + interval '1 second' * (i / 10 * 61 % 86400)
+			SELECT i, order_id, payment_key, capture_key, cancel_key, amount, canceled, captured_at, CASE WHEN i <= @crowd::bigint * 10 THEN GREATEST(@busy::timestamptz + interval '1 second' * (i / 10 * 61 % 86400), captured_at + interval '1 minute')
 				ELSE captured_at + interval '1 second' * (60 + i * 31 % 80000) END AS canceled_at,
 				i + (i - 1) / 10 AS capture_id, i + i / 10 AS cancel_id
 			FROM sold)`

@@ -102,7 +102,7 @@ func (b *scaleBench) open(ctx context.Context) error {
 	}
 	b.name = pool.Config().ConnConfig.Database
 	ends := ledger.DayOf(time.Now()).Start()
-	b.history = &history{db: pool, ends: ends, busy: ledger.DayOf(ends.AddDate(0, 0, -30)).Start(), say: b.say}
+	b.history = &history{db: pool, ends: ends, busy: ledger.DayOf(ends.AddDate(0, 0, -1)).Start(), say: b.say}
 	away := pool.Config().ConnConfig.Copy()
 	away.Database = "postgres"
 	cfg := pool.Config()
@@ -213,10 +213,33 @@ func (b *scaleBench) touch(ctx context.Context) error {
 	return nil
 }
 
+// load makes the history longer. Meanwhile the server need not survive a crash, and nothing is measured.
+func (b *scaleBench) load(ctx context.Context, n int) error {
+	if b.quick {
+		return b.history.grow(ctx, n)
+	}
+	careless := []string{"fsync", "full_page_writes"}
+	for _, name := range careless {
+		if _, err := b.meter.Exec(ctx, `ALTER SYSTEM SET `+name+` = off`); err != nil {
+			return fmt.Errorf("load without flushing: %w", err)
+		}
+	}
+	err := errors.Join(b.reload(ctx), b.history.grow(ctx, n))
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Minute)
+	defer stop()
+	for _, name := range careless {
+		_, resetErr := b.meter.Exec(ctx, `ALTER SYSTEM RESET `+name)
+		err = errors.Join(err, resetErr)
+	}
+	err = errors.Join(err, b.reload(ctx))
+	_, flushErr := b.meter.Exec(ctx, `CHECKPOINT`)
+	return errors.Join(err, flushErr)
+}
+
 // measure grows the history to n payments and measures everything there.
 func (b *scaleBench) measure(ctx context.Context, n int) (s size, err error) {
 	s.payments = n
-	if err := b.history.grow(ctx, n); err != nil {
+	if err := b.load(ctx, n); err != nil {
 		return s, err
 	}
 	recent, day := reconcile.Scope{Name: reconcile.ScopeRecent}, reconcile.Scope{Name: reconcile.ScopeDay, Day: ledger.DayOf(b.history.busy)}
