@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"daesa/cmd/lab/capacity"
 	"daesa/cmd/lab/harness"
 	"daesa/cmd/lab/overload"
 	"daesa/cmd/lab/report"
@@ -51,6 +52,12 @@ func experiments() []experiment {
 			"A token bucket admits its size and what refills during the burst; what it refuses is applied when it comes " +
 				"again; a limit sized for the burst refuses none of it.",
 			redeliveryBurst, false, false,
+		},
+		{
+			"limit", "0016-limit", "how many cancels a second, and what each costs",
+			"The service applies at least 0.6 of the cancels that pgbench does with the very same statements one by one on the " +
+				"same server, the question to the gateway included; what leads to nothing costs little more than being let in.",
+			underLoad(capacity.Limit), false, false,
 		},
 		{
 			"audit-scale", "0006-audit-scale", "what an audit and a verification cost as the history grows",

@@ -209,3 +209,35 @@ func performQuick(t *testing.T, e experiment, programs func() (harness.Programs,
 		}
 	}
 }
+
+// TestPerform_LimitQuick applies a few cancels through the real program and with pgbench. No witness may contradict
+// another: pgbench must have written the same rows as the service. Its rates are of no account.
+func TestPerform_LimitQuick(t *testing.T) {
+	t.Parallel()
+	o, names, err := readOptions([]string{"-quick", "-out", t.TempDir(), "limit"}, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	chosen, err := choose(names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out, progress bytes.Buffer
+	fresh := func(context.Context, string) (string, error) {
+		return postgrestest.NewURL(t), nil //nolint:contextcheck // its life is the test's
+	}
+	l := &lab{
+		programs: buildOnce(t.Context(), t.TempDir()), options: o, out: &out, progress: &progress, log: slog.New(slog.DiscardHandler),
+		command: "lab run -quick limit", fresh: fresh,
+	}
+	if err := l.perform(t.Context(), chosen[0]); err != nil {
+		t.Fatalf("%v\n%s\n%s", err, &progress, &out)
+	}
+	t.Logf("%s", &out)
+	for _, kept := range []string{".results.md", ".results.csv", ".results.tables.csv", ".results.statements.csv"} {
+		content, err := os.ReadFile(filepath.Join(o.out, chosen[0].file+kept))
+		if err != nil || len(content) == 0 {
+			t.Errorf("got %d bytes of results%s: %v", len(content), kept, err)
+		}
+	}
+}

@@ -96,6 +96,8 @@ type serveCommand struct {
 	ListEvery      time.Duration `name:"list-every" env:"DAESA_LIST_EVERY" default:"1m" help:"How often the gateway's list is read."`
 	SecondPerson   int64         `name:"second-person-above" env:"DAESA_SECOND_PERSON_ABOVE" default:"1000000" help:"Above how many won at risk a second person must confirm how a mismatch is resolved."`
 	StopTimeout    time.Duration `name:"stop-timeout" env:"DAESA_STOP_TIMEOUT" default:"45s" help:"How long a stop may wait for what is in flight."`
+
+	change func(*Config)
 }
 
 type migrateCommand struct{}
@@ -108,10 +110,14 @@ type auditCommand struct {
 }
 
 // Main runs the program with the arguments after its name and returns its exit code.
-func Main(args []string, stdout, stderr io.Writer) int {
+func Main(args []string, stdout, stderr io.Writer) int { return MainWith(args, stdout, stderr, nil) }
+
+// MainWith is Main for a program that serves with something changed, beyond what settings can: there is no setting that
+// makes the service answer a notice which it has not recorded.
+func MainWith(args []string, stdout, stderr io.Writer, change func(*Config)) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	var c cli
+	c := cli{Serve: serveCommand{change: change}}
 	exit := -1
 	parser, err := kong.New(&c, kong.Name("daesa"), kong.UsageOnError(), kong.Writers(stdout, stderr),
 		kong.Exit(func(code int) { exit = code }),
@@ -224,6 +230,9 @@ func (s serveCommand) run(ctx context.Context, databaseURL string, log *slog.Log
 		if err := withPool(ctx, cfg.DatabaseURL, func(db *pgxpool.Pool) error { return migrations.Apply(ctx, db) }); err != nil {
 			return err
 		}
+	}
+	if s.change != nil {
+		s.change(&cfg)
 	}
 	app, err := New(ctx, cfg)
 	if err != nil {

@@ -71,6 +71,8 @@ type Config struct {
 	Log         *slog.Logger
 	// Dial opens connections to the database; tests cut them here. nil means a plain dialer.
 	Dial pgconn.DialFunc
+	// Notices answers notices in place of the webhook's handler, to be compared with. nil means that handler.
+	Notices web.Handler
 	// DialLimits is Dial for the connections of the rate limits, which are their own.
 	DialLimits pgconn.DialFunc
 

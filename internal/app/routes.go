@@ -37,7 +37,7 @@ func publicRoutes(a *App) (chi.Router, *web.Adapter, error) {
 	// its own deadline.
 	r.Group(func(r chi.Router) {
 		r.Use(gates.admit.Middleware(admission.ClassNotification), gates.notices.Middleware)
-		r.Post("/webhooks/toss", handle(f.webhook.Receive))
+		r.Post("/webhooks/toss", handle(a.notices()))
 	})
 
 	// The buyer's browser, after the gateway's redirect: once per payment, a few times when it is reloaded. Anybody can
@@ -98,6 +98,14 @@ func publicRoutes(a *App) (chi.Router, *web.Adapter, error) {
 		}
 	})
 	return r, adapter, nil
+}
+
+// notices is what answers a notice.
+func (a *App) notices() web.Handler {
+	if a.cfg.Notices != nil {
+		return a.cfg.Notices
+	}
+	return a.features.webhook.Receive
 }
 
 // otherMethods answers a method that a path does not serve, and says which ones it does.
