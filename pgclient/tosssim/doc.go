@@ -24,7 +24,8 @@
 //
 // Nobody documents the following, so a client should not depend on it. The list is ordered by time and includes both ends
 // of its window; the amount of cancel rows is positive unless [Config.CancelRowSign] says otherwise; the reverted deposit
-// and the cancel of an unpaid virtual account make rows of amount 0. A wrong amount or order id in a confirm is
+// (unless [Config.FallenRow] says otherwise) and the cancel of an unpaid virtual account make rows of amount 0. A wrong
+// amount or order id in a confirm is
 // INVALID_REQUEST; a window that is expired, aborted or not authenticated is NOT_FOUND_PAYMENT_SESSION. A cancel while
 // another is in progress is FORBIDDEN_CONSECUTIVE_REQUEST, and the one in progress changes no balance yet. Server errors
 // are not bound to idempotency keys. The transmission id stays the same over retries unless [DeliveryPlan.FreshIDs]. Of

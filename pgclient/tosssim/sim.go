@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -28,6 +29,10 @@ type Config struct {
 	// a client has to work with either.
 	CancelRowSign int
 
+	// FallenRow is how the list shows a deposit that fell back, FallenRowOwn by default: the gateway does not document that
+	// either.
+	FallenRow FallenRow
+
 	// HideSecret makes a later look-up answer a null secret, as has been seen of virtual accounts.
 	HideSecret bool
 
@@ -38,6 +43,7 @@ func (c Config) withDefaults() Config {
 	c.SecretKey = cmp.Or(c.SecretKey, "test_sk_simulator")
 	c.MerchantID = cmp.Or(c.MerchantID, "tsimshop01")
 	c.CancelRowSign = cmp.Or(c.CancelRowSign, 1)
+	c.FallenRow = cmp.Or(c.FallenRow, FallenRowOwn)
 	if c.SecurityKey == "" {
 		sum := sha256.Sum256([]byte("tosssim"))
 		c.SecurityKey = hex.EncodeToString(sum[:])
@@ -60,6 +66,9 @@ func (c Config) mustValidate() {
 	}
 	if c.CancelRowSign != 1 && c.CancelRowSign != -1 {
 		panic("tosssim: the sign of cancel rows is +1 or -1")
+	}
+	if !slices.Contains(FallenRows(), c.FallenRow) {
+		panic("tosssim: there is no such way to list a deposit that fell back: " + string(c.FallenRow))
 	}
 	if strings.Contains(c.SecretKey, ":") {
 		panic("tosssim: a secret key has no colon")

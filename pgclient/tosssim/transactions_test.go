@@ -137,3 +137,26 @@ func TestListLag(t *testing.T) {
 		t.Errorf("after the lag: %+v", rows)
 	}
 }
+
+// TestListShowsAFallenDeposit in every way that it may have.
+func TestListShowsAFallenDeposit(t *testing.T) {
+	t.Parallel()
+	for way, want := range map[tosssim.FallenRow]string{
+		tosssim.FallenRowOwn:     "WAITING_FOR_DEPOSIT 0, DONE 70000, WAITING_FOR_DEPOSIT 0",
+		tosssim.FallenRowInPlace: "WAITING_FOR_DEPOSIT 0, WAITING_FOR_DEPOSIT 70000",
+		tosssim.FallenRowGone:    "WAITING_FOR_DEPOSIT 0",
+		tosssim.FallenRowNone:    "WAITING_FOR_DEPOSIT 0, DONE 70000",
+	} {
+		s := newShop(t, tosssim.Config{FallenRow: way})
+		key, _ := issued(t, s)
+		mustDo(t, s.Deposit(key))
+		mustDo(t, s.RevertDeposit(key))
+		var rows []string
+		for _, r := range s.list(today) {
+			rows = append(rows, r.Status+" "+r.Amount.String())
+		}
+		if got := strings.Join(rows, ", "); got != want {
+			t.Errorf("%s: got %s, want %s", way, got, want)
+		}
+	}
+}

@@ -1,6 +1,25 @@
 package tosssim
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
+
+// FallenRow is a way in which the list may show a deposit that fell back.
+type FallenRow string
+
+// The ways.
+const (
+	FallenRowOwn     FallenRow = "own"      // a row of its own, waiting, of amount 0
+	FallenRowInPlace FallenRow = "in_place" // the deposit's row says waiting from then on
+	FallenRowGone    FallenRow = "gone"     // the deposit's row is taken out
+	FallenRowNone    FallenRow = "none"     // nothing
+)
+
+// FallenRows lists every way.
+func FallenRows() []FallenRow {
+	return []FallenRow{FallenRowOwn, FallenRowInPlace, FallenRowGone, FallenRowNone}
+}
 
 // Deposit is a buyer who paid into the virtual account.
 func (s *Sim) Deposit(paymentKey string) error {
@@ -25,8 +44,8 @@ func (s *Sim) Deposit(paymentKey string) error {
 	return nil
 }
 
-// RevertDeposit is a deposit that turned out to be an error of the bank: DONE falls back to WAITING_FOR_DEPOSIT. How the
-// list shows it is not documented; here it is a row WAITING_FOR_DEPOSIT of amount 0 with a transaction key of its own.
+// RevertDeposit is a deposit that turned out to be an error of the bank: DONE falls back to WAITING_FOR_DEPOSIT, under a
+// transaction key of its own. How the list shows it is not documented: see [FallenRow].
 func (s *Sim) RevertDeposit(paymentKey string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -39,13 +58,21 @@ func (s *Sim) RevertDeposit(paymentKey string) error {
 		return fmt.Errorf("%w: revert the deposit for %s, which is %s", ErrState, paymentKey, p.status())
 	}
 	now := s.clock.Now()
-	key := s.transactionKey(p)
+	deposit, key := p.doc.text("lastTransactionKey"), s.transactionKey(p)
 	p.update(p.doc.with("status", statusWaiting).with("approvedAt", nil).with("lastTransactionKey", key).
 		with("virtualAccount", account.with("depositorName", nil)))
 	p.expires = now.Add(depositWithin)
 	s.sessions[p.key] = p
 	s.captured(p, -1)
-	s.addRow(p, key, 0, now)
+	at := slices.IndexFunc(s.rows, func(r row) bool { return r.key == deposit })
+	switch {
+	case s.cfg.FallenRow == FallenRowOwn:
+		s.addRow(p, key, 0, now)
+	case s.cfg.FallenRow == FallenRowInPlace && at >= 0:
+		s.rows[at].doc = s.rows[at].doc.with("status", statusWaiting)
+	case s.cfg.FallenRow == FallenRowGone && at >= 0:
+		s.rows = slices.Delete(s.rows, at, at+1)
+	}
 	s.notifyAccount(p)
 	return nil
 }
