@@ -28,7 +28,7 @@ func workOut(p Payment, order Order, holder string, o Observation, d Decision, n
 		}
 		e.findings = append(e.findings, f)
 	}
-	e.after.WaitingSeenAt = d.WaitingSeenAt
+	e.after.WaitingSeenAt, e.after.MoneySeenAt = d.WaitingSeenAt, d.MoneySeenAt
 	if o.Evidence.HasObject() && !d.Conflict() {
 		e.adopt(o)
 	}

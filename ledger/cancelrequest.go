@@ -174,6 +174,9 @@ func writeCancelRequest(ctx context.Context, tx pgx.Tx, p Payment, r CancelReque
 	return nil
 }
 
+// whole reports whether the request leaves nothing.
+func (c CancelRequest) whole() bool { return c.Amount == c.Refundable }
+
 // CancelAnswer is what became of a cancel request.
 type CancelAnswer struct {
 	Status         CancelRequestStatus // never sending
@@ -182,13 +185,13 @@ type CancelAnswer struct {
 }
 
 // Bears reports whether the books bear an answer out. A request is done only with a cancel that is booked (the void of
-// an unpaid account: with the payment canceled), and in progress only with one that has work of its own; what Record
+// an account without money: with the payment canceled), and in progress only with one that has work of its own; what Record
 // did not take, such as an object of a status nobody knows, settles nothing.
 func (r Recorded) Bears(request CancelRequest, a CancelAnswer) bool {
 	switch a.Status {
 	case CancelRequestDone:
 		return r.Outcome != OutcomeConflict && (r.After.HasCancel(a.TransactionKey) ||
-			(request.Amount.IsZero() && r.After.Status == StatusCanceled))
+			(request.whole() && r.After.Captured().IsZero() && r.After.Status == StatusCanceled))
 	case CancelRequestInProgress:
 		open := slices.ContainsFunc(r.Open, func(c ObservedCancel) bool { return c.TransactionKey == a.TransactionKey })
 		return r.Outcome != OutcomeConflict && (open || r.After.HasCancel(a.TransactionKey))

@@ -265,8 +265,9 @@ func TestSettleCancelRequest_AnEndIsAnEnd(t *testing.T) {
 // what it left as work of its own.
 func TestBears_NothingEndsThatTheBooksDidNotTake(t *testing.T) {
 	t.Parallel()
-	part := ledger.CancelRequest{Amount: ledger.Won(3_000)}
-	void := ledger.CancelRequest{Amount: ledger.Won(0)}
+	part := ledger.CancelRequest{Amount: ledger.Won(3_000), Refundable: ledger.Won(10_000)}
+	void := ledger.CancelRequest{Amount: ledger.Won(0), Refundable: ledger.Won(0)}
+	whole := ledger.CancelRequest{Amount: ledger.Won(10_000), Refundable: ledger.Won(10_000)}
 	booked := ledger.Recorded{After: ledger.Payment{Status: ledger.StatusPartiallyCanceled, Cancels: []ledger.Cancel{{TransactionKey: "c1"}}}}
 	conflict := booked
 	conflict.Outcome = ledger.OutcomeConflict
@@ -283,6 +284,7 @@ func TestBears_NothingEndsThatTheBooksDidNotTake(t *testing.T) {
 		{"done and another is booked", booked, part, ledger.CancelAnswer{Status: ledger.CancelRequestDone, TransactionKey: "c2"}, false},
 		{"done and the books contradict", conflict, part, ledger.CancelAnswer{Status: ledger.CancelRequestDone, TransactionKey: "c1"}, false},
 		{"a void, and the payment is canceled", voided, void, ledger.CancelAnswer{Status: ledger.CancelRequestDone}, true},
+		{"all of a deposit that had fallen back, and the payment is void", voided, whole, ledger.CancelAnswer{Status: ledger.CancelRequestDone}, true},
 		{"a part, and the payment is void", voided, part, ledger.CancelAnswer{Status: ledger.CancelRequestDone}, false},
 		{"in progress with work of its own", open, part, ledger.CancelAnswer{Status: ledger.CancelRequestInProgress, TransactionKey: "c1"}, true},
 		{"in progress and booked meanwhile", booked, part, ledger.CancelAnswer{Status: ledger.CancelRequestInProgress, TransactionKey: "c1"}, true},

@@ -107,9 +107,12 @@ func TestConstraints_StandAlone(t *testing.T) {
 		{"captures_one_standing", []string{`
 			INSERT INTO captures (payment_key, number, currency, amount, captured_at, channel, recorded_at)
 			SELECT payment_key, number + 1, currency, amount, captured_at, channel, recorded_at FROM captures`}},
-		{"captures_one_per_transaction", []string{`
-			INSERT INTO captures (payment_key, number, transaction_key, currency, amount, captured_at, channel, recorded_at, reversed_at)
-			SELECT payment_key, number + 1, transaction_key, currency, amount, captured_at, channel, recorded_at, now() FROM captures`}},
+		{"captures_one_per_transaction", []string{
+			`INSERT INTO payments (payment_key, order_id, status, currency, amount, captured, created_at, updated_at)
+			SELECT 'pk_2', order_id, 'ready', currency, amount, 0, created_at, updated_at FROM payments`,
+			`INSERT INTO captures (payment_key, number, transaction_key, currency, amount, captured_at, channel, recorded_at)
+			SELECT 'pk_2', number, transaction_key, currency, amount, captured_at, channel, recorded_at FROM captures`,
+		}},
 		{"payments_canceled_within_captured", []string{
 			`ALTER TABLE payments DROP CONSTRAINT payments_status_follows_money`, `UPDATE payments SET canceled = captured + 1`,
 		}},

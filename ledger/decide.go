@@ -6,10 +6,6 @@ import (
 	"time"
 )
 
-// fallbackConfirmAfter is how far apart two sightings of a paid virtual account in waiting must be before the
-// deposit is taken back: a single older answer must never undo money.
-const fallbackConfirmAfter = 30 * time.Second
-
 // Decision is what one observation does to one payment. It is computed without clock, database or log.
 type Decision struct {
 	Event   Event
@@ -24,8 +20,9 @@ type Decision struct {
 	Open       []ObservedCancel
 	Ended      []string // keys of cancels that the gateway aborted
 	Findings   []Finding
-	// WaitingSeenAt is what the payment must remember of a fallen deposit seen once.
+	// WaitingSeenAt and MoneySeenAt are what the payment must remember of a look that contradicts its deposit.
 	WaitingSeenAt time.Time
+	MoneySeenAt   time.Time
 }
 
 // Changed reports whether the decision writes anything about money or status.
@@ -39,7 +36,7 @@ func (d Decision) Conflict() bool { return d.Verdict == conflicts }
 // Decide says what an observation does to a payment. It only adds: a cancel that an observation lacks is
 // never taken out. Everything that contradicts the order or our books is a finding and changes nothing.
 func Decide(p Payment, o Observation) Decision {
-	d := Decision{From: p.Status, To: p.Status, WaitingSeenAt: p.WaitingSeenAt}
+	d := Decision{From: p.Status, To: p.Status, WaitingSeenAt: p.WaitingSeenAt, MoneySeenAt: p.MoneySeenAt}
 	if !o.Evidence.HasObject() {
 		if o.Attempt == 0 || o.Attempt != p.Attempt {
 			d.Event, d.Verdict = callEvent(o.Evidence), stays // no attempt, or one that no longer owns the row
@@ -55,6 +52,7 @@ func Decide(p Payment, o Observation) Decision {
 	case EvidenceOpen:
 		return d.take(EventOpen)
 	case EvidenceDead:
+		d.MoneySeenAt = time.Time{}
 		if _, paid := p.capture(); paid && o.overdue() {
 			return decideWaiting(d, p, o) // a deposit that fell back when the account's time was over
 		}
@@ -154,81 +152,13 @@ func ofCapture(kind Kind, p Payment, o Observation) Finding {
 	return f
 }
 
-// decideWaiting handles an account that waits. For a payment we hold as done this is the fallen deposit, or an
-// old answer: it is believed when a second look, some time later, says the same.
-func decideWaiting(d Decision, p Payment, o Observation) Decision {
-	current, paid := p.capture()
-	if paid && o.AskedAt.Before(current.CapturedAt) {
-		return d.stale(EventWaiting) // asked before the deposit came
-	}
-	if p.Status != StatusDone || !paid {
-		return d.take(EventWaiting)
-	}
-	if !o.VirtualAccount {
-		return d.refuse(finding(KindHistoryChanged, p, o, "a payment without virtual account is shown waiting for a deposit"))
-	}
-	if p.WaitingSeenAt.IsZero() || o.AskedAt.Sub(p.WaitingSeenAt) < fallbackConfirmAfter {
-		if p.WaitingSeenAt.IsZero() {
-			d.WaitingSeenAt = o.SeenAt
-		}
-		return d.take(EventWaiting)
-	}
-	d.WaitingSeenAt = time.Time{}
-	current.ReversedAt = o.SeenAt
-	d.Reversed = &current
-	return d.take(EventReverted)
-}
-
-// decideVoided handles a cancel before any money moved. It is booked at nothing under its transaction key, so
-// that it stands on both sides of the identity.
-func decideVoided(d Decision, p Payment, o Observation) Decision {
-	if _, paid := p.capture(); paid {
-		return d.refuse(finding(KindHistoryChanged, p, o, "a captured payment is shown as canceled before any money moved"))
-	}
-	d = d.take(EventVoided)
-	for _, c := range voids(o) {
-		if !p.HasCancel(c.TransactionKey) {
-			d.Cancels = append(d.Cancels, c)
-		}
-	}
-	if d.Verdict == stays && len(d.Cancels) > 0 {
-		d.Verdict = goes // already canceled; only a further name of the same void is noted
-	}
-	return d
-}
-
-// voids names the void once for every key the gateway uses for it.
-func voids(o Observation) []Cancel {
-	nothing := Money{Currency: o.Total.Currency}
-	var all []Cancel
-	for _, c := range o.Cancels {
-		if c.State == CancelDone {
-			all = append(all, Cancel{TransactionKey: c.TransactionKey, Amount: nothing, Reason: c.Reason, CanceledAt: c.CanceledAt})
-		}
-	}
-	if len(all) == 0 {
-		key := o.LastTransactionKey
-		if key == "" {
-			key = "void:" + o.PaymentKey
-		}
-		all = append(all, Cancel{TransactionKey: key, Amount: nothing, CanceledAt: o.SeenAt})
-	}
-	if o.Listed != "" && !(Payment{Cancels: all}).HasCancel(o.Listed) {
-		all = append(all, Cancel{TransactionKey: o.Listed, Amount: nothing, CanceledAt: all[0].CanceledAt})
-	}
-	for i := range all {
-		all[i].PaymentKey, all[i].Channel = o.PaymentKey, o.Channel
-		all[i].TaxFree, all[i].TaxExempt = nothing, nothing
-	}
-	return all
-}
-
 // decideCaptured handles money taken, with or without cancels.
 func decideCaptured(d Decision, p Payment, o Observation) Decision {
 	d.WaitingSeenAt = time.Time{}
-	if p.fallen(o) {
-		return d.refuse(finding(KindHistoryChanged, p, o, "a deposit that fell back is shown again under the same key"))
+	if back, ok := p.takenBack(o.captureKey()); ok {
+		return decideStanding(d, p, o, back)
 	}
+	d.MoneySeenAt = time.Time{}
 	d = settleCapture(d, p, o)
 	canceled, bad := collectCancels(&d, p, o)
 	if bad != nil {
@@ -239,7 +169,7 @@ func decideCaptured(d Decision, p Payment, o Observation) Decision {
 		return d.stale(EventCaptured)
 	}
 	if p.Status == StatusCanceled && d.Capture != nil {
-		return d.refuse(finding(KindHistoryChanged, p, o, "money was taken for a payment that was void"))
+		return decideAfterVoid(d, p, o)
 	}
 	if canceled.Minor > captured.Minor {
 		return d.refuse(finding(KindAmountDiffers, p, o, fmt.Sprintf("cancels of %s would exceed the capture of %s", canceled, captured)))
@@ -281,8 +211,8 @@ func settleCapture(d Decision, p Payment, o Observation) Decision {
 	fresh := Capture{Number: len(p.Captures) + 1, TransactionKey: key, Amount: o.Total, CapturedAt: at}
 	switch {
 	case !paid:
-		if p.knowsCapture(key) {
-			return d // an old answer about a deposit that has fallen back
+		if back, ok := p.lastTakenBack(); ok && !at.After(back.CapturedAt) {
+			fresh.CapturedAt = back.ReversedAt // the deposit of before, shown without its key
 		}
 		d.Capture = &fresh
 	case key == "" || key == current.TransactionKey || p.knowsCapture(key):
@@ -308,21 +238,6 @@ func (p Payment) knowsCapture(key string) bool {
 	for _, c := range p.Captures {
 		if key != "" && c.TransactionKey == key {
 			return true
-		}
-	}
-	return false
-}
-
-// fallen reports whether the gateway, asked after we took a deposit back, shows that very deposit again. Its key is
-// spent in the journal, so a person must say what it is; an answer asked for earlier is merely old.
-func (p Payment) fallen(o Observation) bool {
-	if _, paid := p.capture(); paid {
-		return false
-	}
-	key := o.captureKey()
-	for _, c := range p.Captures {
-		if key != "" && c.TransactionKey == key {
-			return !o.AskedAt.Before(c.ReversedAt)
 		}
 	}
 	return false

@@ -282,36 +282,105 @@ func TestDecide_DepositFallsBack(t *testing.T) {
 	waiting := with(shown(EvidenceWaiting), func(o *Observation) { o.VirtualAccount = true })
 	overdue := with(waiting, func(o *Observation) { o.Evidence, o.DueAt = EvidenceDead, second(95) })
 	seenOnce := with(deposited(), func(p *Payment) { p.WaitingSeenAt = second(60) })
+	listed := with(seenOnce, func(p *Payment) { p.FallShown = true })
+	partly := with(paid(1_000), virtual)
+	at := func(o Observation, n int) Observation {
+		return with(o, func(o *Observation) { o.AskedAt, o.SeenAt = second(n), second(n+1) })
+	}
 	fallen := with(deposited(), func(p *Payment) {
 		p.Status, p.Captures[0].ReversedAt = StatusWaitingForDeposit, second(100)
 	})
 	second2 := with(shown(EvidenceCaptured), func(o *Observation) { o.LastTransactionKey, o.CapturedAt = "tx_2", second(90) })
 	decideAll(t, []situation{
 		{"seen once", deposited(), waiting, decided{To: StatusDone, Verdict: stays}},
-		{"seen twice, half a minute apart", seenOnce, waiting, decided{To: StatusWaitingForDeposit, Verdict: goes, Reversed: "tx_1"}},
-		{"seen twice, too soon", seenOnce, with(waiting, func(o *Observation) { o.AskedAt = second(89) }), decided{To: StatusDone, Verdict: stays}},
-		{"asked before the deposit came", seenOnce, with(waiting, func(o *Observation) { o.AskedAt = second(9) }), decided{To: StatusDone, Verdict: stays}},
+		{"seen once, and listed", with(deposited(), func(p *Payment) { p.FallShown = true }), waiting, decided{To: StatusDone, Verdict: stays}},
+		{"seen and listed, half a minute apart", listed, at(waiting, 90), decided{To: StatusWaitingForDeposit, Verdict: goes, Reversed: "tx_1"}},
+		{"seen and listed, too soon", listed, at(waiting, 89), decided{To: StatusDone, Verdict: stays}},
+		{"seen twice, by nothing but the payment object", seenOnce, at(waiting, 60+3599), decided{To: StatusDone, Verdict: stays}},
+		{"seen for an hour", seenOnce, at(waiting, 60+3600), decided{To: StatusWaitingForDeposit, Verdict: goes, Reversed: "tx_1"}},
+		{"it names the deposit itself", seenOnce, with(waiting, func(o *Observation) { o.LastTransactionKey = "tx_1" }), decided{
+			To: StatusWaitingForDeposit, Verdict: goes, Reversed: "tx_1",
+		}},
+		{"asked before the deposit came", listed, at(waiting, 9), decided{To: StatusDone, Verdict: stays}},
 		{"not a virtual account", with(paid(), func(p *Payment) { p.WaitingSeenAt = second(60) }), shown(EvidenceWaiting), decided{
 			To: StatusDone, Verdict: conflicts, Finding: KindHistoryChanged,
 		}},
-		{"after a part was given back", with(paid(1_000), virtual), waiting, decided{To: StatusPartiallyCanceled, Verdict: conflicts, Finding: KindHistoryChanged}},
-		{"asked before the deposit of which a part was given back", with(paid(1_000), virtual), with(waiting, func(o *Observation) { o.AskedAt = second(9) }), decided{
-			To: StatusPartiallyCanceled, Verdict: stays,
+		{"after a part was given back", partly, waiting, decided{To: StatusPartiallyCanceled, Verdict: stays}},
+		{"after a part was given back, for an hour", with(partly, func(p *Payment) { p.WaitingSeenAt = second(60) }), at(waiting, 60+3600), decided{
+			To: StatusPartiallyCanceled, Verdict: conflicts, Finding: KindHistoryChanged,
 		}},
+		{"asked before the deposit of which a part was given back", partly, at(waiting, 9), decided{To: StatusPartiallyCanceled, Verdict: stays}},
 		{"fallen, and an older look at the deposit", fallen, shown(EvidenceCaptured), decided{To: StatusWaitingForDeposit, Verdict: stays}},
-		{"fallen, and the same deposit is there again", fallen, with(shown(EvidenceCaptured), func(o *Observation) {
-			o.AskedAt, o.SeenAt = second(100), second(101)
-		}), decided{To: StatusWaitingForDeposit, Verdict: conflicts, Finding: KindHistoryChanged}},
 		{"fallen, and paid in again", fallen, second2, decided{To: StatusDone, Verdict: goes, Captured: "tx_2#2"}},
 		{"paid in again before anybody saw it fall", deposited(), second2, decided{To: StatusDone, Verdict: goes, Captured: "tx_2#2", Reversed: "tx_1"}},
 		{"an older deposit that nobody had seen", deposited(), with(second2, func(o *Observation) { o.CapturedAt = second(5) }), decided{To: StatusDone, Verdict: stays}},
-		{"past the account's time, asked before the deposit came", deposited(), with(overdue, func(o *Observation) { o.AskedAt = second(9) }), decided{To: StatusDone, Verdict: stays}},
+		{"past the account's time, asked before the deposit came", deposited(), at(overdue, 9), decided{To: StatusDone, Verdict: stays}},
 		{"past the account's time, seen once", deposited(), overdue, decided{To: StatusDone, Verdict: stays}},
-		{"past the account's time, seen twice", seenOnce, overdue, decided{To: StatusWaitingForDeposit, Verdict: goes, Reversed: "tx_1"}},
+		{"past the account's time, seen and listed", listed, overdue, decided{To: StatusWaitingForDeposit, Verdict: goes, Reversed: "tx_1"}},
 		{"past the account's time, fallen", fallen, overdue, decided{To: StatusFailed, Verdict: goes}},
 		{"past the account's time, never paid in", with(bought(StatusWaitingForDeposit), virtual), overdue, decided{To: StatusFailed, Verdict: goes}},
 		{"still waiting", with(bought(StatusWaitingForDeposit), virtual), waiting, decided{To: StatusWaitingForDeposit, Verdict: stays}},
 	})
+}
+
+// TestDecide_FallenDepositIsCanceled: an account is canceled for good, so that an answer which shows no money ever taken is
+// not from before the deposit.
+func TestDecide_FallenDepositIsCanceled(t *testing.T) {
+	t.Parallel()
+	voided := with(shown(EvidenceVoided, part(1, 50_000)), func(o *Observation) { o.VirtualAccount = true })
+	seenOnce := with(deposited(), func(p *Payment) { p.WaitingSeenAt = second(69) })
+	decideAll(t, []situation{
+		{"seen once", deposited(), voided, decided{To: StatusDone, Verdict: stays}},
+		{"seen twice", seenOnce, voided, decided{To: StatusCanceled, Verdict: goes, Reversed: "tx_1", Cancels: []string{"c1 0"}}},
+		{"seen twice, too soon", with(deposited(), func(p *Payment) { p.WaitingSeenAt = second(70) }), voided, decided{To: StatusDone, Verdict: stays}},
+		{"under the key that the list knows too", seenOnce, with(voided, func(o *Observation) { o.Listed = "listed" }), decided{
+			To: StatusCanceled, Verdict: goes, Reversed: "tx_1", Cancels: []string{"c1 0", "listed 0"},
+		}},
+		{"asked before the deposit came", seenOnce, with(voided, func(o *Observation) { o.AskedAt = second(9) }), decided{To: StatusDone, Verdict: stays}},
+		{"after a part was given back", with(paid(1_000), virtual), voided, decided{To: StatusPartiallyCanceled, Verdict: conflicts, Finding: KindHistoryChanged}},
+		{"not a virtual account", with(paid(), func(p *Payment) { p.WaitingSeenAt = second(60) }), shown(EvidenceVoided), decided{
+			To: StatusDone, Verdict: conflicts, Finding: KindHistoryChanged,
+		}},
+	})
+}
+
+// TestDecide_DepositTakenBackStands: the gateway shows the very deposit that we took back. Either the answer is old, or we
+// were wrong.
+func TestDecide_DepositTakenBackStands(t *testing.T) {
+	t.Parallel()
+	fallen := with(deposited(), func(p *Payment) {
+		p.Status, p.Captures[0].ReversedAt = StatusWaitingForDeposit, second(100)
+	})
+	seenOnce := with(fallen, func(p *Payment) { p.MoneySeenAt = second(200) })
+	listed := with(seenOnce, func(p *Payment) { p.FallShown = true })
+	canceled := with(seenOnce, func(p *Payment) {
+		p.Status, p.Cancels = StatusCanceled, []Cancel{{TransactionKey: "c1", Amount: Won(0)}}
+	})
+	standing := func(n int) Observation {
+		return with(shown(EvidenceCaptured), func(o *Observation) { o.AskedAt, o.SeenAt = second(n), second(n+1) })
+	}
+	decideAll(t, []situation{
+		{"seen once", fallen, standing(200), decided{To: StatusWaitingForDeposit, Verdict: stays}},
+		{"seen twice", seenOnce, standing(230), decided{To: StatusDone, Verdict: goes, Captured: "tx_1#2"}},
+		{"seen twice, too soon", seenOnce, standing(229), decided{To: StatusWaitingForDeposit, Verdict: stays}},
+		{"asked before it was taken back", seenOnce, standing(99), decided{To: StatusWaitingForDeposit, Verdict: stays}},
+		{"seen twice, while the list shows that it fell", listed, standing(200 + 3599), decided{To: StatusWaitingForDeposit, Verdict: stays}},
+		{"seen for an hour, whatever the list shows", listed, standing(200 + 3600), decided{To: StatusDone, Verdict: goes, Captured: "tx_1#2"}},
+		{"after the account was canceled", canceled, standing(230), decided{To: StatusCanceled, Verdict: stays}},
+		{"after the account was canceled, for an hour", canceled, standing(200 + 3600), decided{
+			To: StatusCanceled, Verdict: conflicts, Finding: KindHistoryChanged,
+		}},
+		{"an older deposit than the one that was taken back", with(seenOnce, func(p *Payment) {
+			p.Captures = append(p.Captures, Capture{Number: 2, TransactionKey: "tx_2", Amount: Won(50_000), CapturedAt: second(110), ReversedAt: second(150)})
+		}), standing(5000), decided{To: StatusWaitingForDeposit, Verdict: stays}},
+	})
+	if d := Decide(seenOnce, standing(230)); !d.Capture.CapturedAt.Equal(second(100)) {
+		t.Errorf("got the deposit booked again as of %s, want from when on the books lacked it", d.Capture.CapturedAt)
+	}
+	waits := with(shown(EvidenceWaiting), func(o *Observation) { o.VirtualAccount = true })
+	if d := Decide(seenOnce, waits); !d.MoneySeenAt.IsZero() {
+		t.Errorf("got %s remembered after a look that says otherwise", d.MoneySeenAt)
+	}
 }
 
 // TestDecide_OldLooksNeverUndoADeposit tells the order of events that two looks alone would get wrong: both were

@@ -110,7 +110,7 @@ func (m *memory) keepWork(e effects, o Observation) {
 	for _, c := range e.decision.Open {
 		m.work[debt{WorkCancelInProgress, p.Key, p.OrderID, c.TransactionKey}] = true
 	}
-	if p.VirtualAccount && e.decision.Capture != nil || !p.WaitingSeenAt.IsZero() {
+	if p.VirtualAccount && e.decision.Capture != nil || p.doubted() {
 		m.work[debt{kind: WorkDepositWatch, payment: p.Key, order: p.OrderID}] = true
 	}
 }

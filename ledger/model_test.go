@@ -17,6 +17,7 @@ type sale struct {
 	capturedAt time.Time
 	cancels    []ObservedCancel
 	fell       bool
+	before     []Observation // what it showed earlier, newest last: a copy of the gateway's may be behind
 }
 
 // look is what the gateway shows of the sale.
@@ -30,6 +31,16 @@ func (s *sale) look(now time.Time) Observation {
 		o.LastTransactionKey = c.TransactionKey
 	}
 	o.Balance.Minor -= s.given(CancelDone)
+	return o
+}
+
+// stale is what a copy of the gateway's that is behind shows of an account.
+func (s *sale) stale(back int, now time.Time) Observation {
+	if !s.account || len(s.before) == 0 {
+		return s.look(now)
+	}
+	o := s.before[max(0, len(s.before)-1-back)]
+	o.AskedAt, o.SeenAt = now, now
 	return o
 }
 
@@ -161,7 +172,11 @@ func (s *story) step() {
 			one.process(s.now)
 		}
 	case 3:
-		s.look(one)
+		if s.choose(4) == 3 {
+			s.read(one.stale(s.choose(3), s.now))
+		} else {
+			s.look(one)
+		}
 	case 4, 5:
 		if len(s.seen) > 0 {
 			s.books.record(s.seen[s.choose(len(s.seen))], s.choose(8) == 7, s.now)
@@ -245,21 +260,23 @@ func (s *story) read(o Observation) {
 	}
 }
 
-// deposit pays into an account, or takes a deposit back as a bank that finds an error does. An account is not
-// canceled after that: such a void is shown to a person, who must look at it.
+// deposit pays into an account, or takes a deposit back as a bank that finds an error does.
 func (s *story) deposit(one *sale) {
 	switch {
 	case !one.account:
 	case one.evidence == EvidenceWaiting:
+		one.before = append(one.before, one.look(s.now))
 		one.capture(s.now)
 	case one.evidence == EvidenceCaptured && len(one.cancels) == 0 && s.choose(2) == 0:
+		one.before = append(one.before, one.look(s.now))
 		one.evidence, one.captureKey, one.capturedAt, one.fell = EvidenceWaiting, "", time.Time{}, true
 	}
 }
 
 func (s *story) cancel(one *sale) {
 	switch {
-	case one.evidence == EvidenceWaiting && !one.fell && s.choose(3) == 0:
+	case one.evidence == EvidenceWaiting && s.choose(3) == 0:
+		one.before = append(one.before, one.look(s.now))
 		one.evidence = EvidenceVoided
 		one.cancelSome(one.amount.Minor, CancelDone, s.now)
 	case one.evidence == EvidenceCaptured:
@@ -297,8 +314,12 @@ func (s *story) notice(one *sale) {
 		return
 	}
 	d := debt{kind: WorkCancelClaimed, payment: one.key, order: one.order}
-	if _, known := s.books.payment(one.key); !known {
+	p, known := s.books.payment(one.key)
+	if !known {
 		d.kind = WorkParked
+	}
+	if !slices.ContainsFunc(one.cancels, func(c ObservedCancel) bool { return c.State == CancelDone && !p.HasCancel(c.TransactionKey) }) {
+		return // it would have been acknowledged
 	}
 	if c := one.cancels[s.choose(len(one.cancels))]; s.choose(2) == 0 && c.State == CancelDone {
 		d.transactionKey = c.TransactionKey

@@ -33,7 +33,9 @@ type Payment struct {
 	KeyFirstUsedAt time.Time
 	IntendedAt     time.Time // of the present attempt
 	UndecidedSince time.Time // zero unless confirming or unknown
-	WaitingSeenAt  time.Time // a done virtual account was once seen waiting; zero when not
+	WaitingSeenAt  time.Time // a done virtual account was seen without its deposit since then; zero when not
+	MoneySeenAt    time.Time // a deposit that was taken back was seen standing since then; zero when not
+	FallShown      bool      // by the gateway's list, or a notice that proved itself, the last deposit fell back
 	VirtualAccount bool
 	SecretDigest   []byte
 	Reason         string // the gateway's word for a failure
@@ -47,7 +49,7 @@ type Payment struct {
 }
 
 // Capture is money taken, or a deposit received. A payment has more than one only when a virtual account's
-// deposit fell back and came again.
+// deposit fell back and came again, or was taken back in error.
 type Capture struct {
 	Number         int
 	TransactionKey string // "" until the gateway named it: an object with cancels no longer shows the capture's key

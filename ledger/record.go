@@ -149,7 +149,7 @@ func (e *effects) outcome() Outcome {
 		return OutcomeConflict
 	case e.decision.Changed():
 		return OutcomeApplied
-	case len(e.decision.Open) > 0 || !e.after.WaitingSeenAt.IsZero() || e.after.Status.Undecided():
+	case len(e.decision.Open) > 0 || e.after.doubted() || e.after.Status.Undecided():
 		return OutcomePending
 	}
 	return OutcomeUnchanged

@@ -129,7 +129,9 @@ var transitions = map[Status]map[Event]move{
 		// The one backward move of money: the bank reports a deposit error, usually within minutes.
 		EventReverted: to(StatusWaitingForDeposit),
 		EventCaptured: stay(), EventPartiallyCanceled: to(StatusPartiallyCanceled),
-		EventFullyCanceled: to(StatusCanceled), EventVoided: conflict(),
+		EventFullyCanceled: to(StatusCanceled),
+		// Seen twice as well: the deposit fell back, and then the account was canceled.
+		EventVoided: to(StatusCanceled),
 	},
 	StatusPartiallyCanceled: {
 		EventIntended: refuse(),

@@ -49,8 +49,6 @@ const (
 	lostDueAfter = 2 * time.Second
 	// UndecidedAgeMax is the age past which an unknown payment is also a mismatch. Asking goes on.
 	UndecidedAgeMax = time.Hour
-	watchDueAfter   = 3 * time.Minute
-	watchFor        = 24 * time.Hour
 	progressDue     = time.Minute
 	progressMax     = 14 * 24 * time.Hour
 )
@@ -164,19 +162,4 @@ func queueCloseUnnamed(b *pgx.Batch, p Payment, askedAt, now time.Time) {
 		pgx.StrictNamedArgs{
 			"now": now, "payment_key": p.Key, "asked_at": askedAt, "nothing_left": p.Status == StatusCanceled,
 		})
-}
-
-// queueDepositWork keeps asking about a deposit for a while: it can fall back within minutes, and the notice
-// of that can be lost.
-func (e *effects) queueDepositWork(b *pgx.Batch, now time.Time) {
-	p := e.after
-	watch := Work{Kind: WorkDepositWatch, PaymentKey: p.Key, OrderID: p.OrderID, AtRisk: p.Amount, Deadline: now.Add(watchFor)}
-	switch {
-	case p.VirtualAccount && e.decision.Capture != nil && !e.settled:
-		watch.DueAt = now.Add(watchDueAfter)
-		QueueWork(b, watch, now)
-	case !p.WaitingSeenAt.IsZero() && e.before.WaitingSeenAt.IsZero():
-		watch.DueAt = now.Add(fallbackConfirmAfter + time.Second)
-		QueueWork(b, watch, now)
-	}
 }

@@ -215,8 +215,10 @@ func TestWork_ADepositIsWatched(t *testing.T) {
 	if r := b.record(account(ledger.EvidenceWaiting)); r.Outcome != ledger.OutcomePending || r.After.Status != ledger.StatusDone {
 		t.Errorf("got %s %s after one look, want pending and done", r.Outcome, r.After.Status)
 	}
-	b.now = b.now.Add(time.Minute)
+	b.requireWork("deposit_watch - settled", "deposit_watch - open")
+	b.now = b.now.Add(time.Hour)
 	r := b.record(account(ledger.EvidenceWaiting))
+	b.requireWork("deposit_watch - settled", "deposit_watch - settled", "deposit_watch - open")
 	if r.After.Status != ledger.StatusWaitingForDeposit || r.Order.Status != ledger.OrderPending || b.credits().Balance != 0 {
 		t.Errorf("got %s, order %s and %d credits after two looks", r.After.Status, r.Order.Status, b.credits().Balance)
 	}

@@ -59,7 +59,7 @@ func (e *effects) queuePayment(b *pgx.Batch, now time.Time) {
 			UPDATE payments
 			SET status = @status, captured = @captured, canceled = @canceled, surplus = @surplus, attempt = @attempt,
 				generation = @generation, undecided_since = @undecided_since, waiting_seen_at = @waiting_seen_at,
-				virtual_account = @virtual_account, secret_digest = @secret_digest, reason = left(@reason, 200),
+				money_seen_at = @money_seen_at, virtual_account = @virtual_account, secret_digest = @secret_digest, reason = left(@reason, 200),
 				method = left(@method, 100), credits_granted = @credits_granted, credits_revoked = @credits_revoked,
 				supplied = @supplied, vat = @vat, tax_free = @tax_free, tax_exempt = @tax_exempt, updated_at = @now
 			WHERE payment_key = @payment_key`,
@@ -67,7 +67,7 @@ func (e *effects) queuePayment(b *pgx.Batch, now time.Time) {
 				"payment_key": p.Key, "status": p.Status, "captured": p.Captured().Minor, "canceled": p.Canceled().Minor,
 				"surplus": p.Surplus, "attempt": p.Attempt, "generation": p.Generation,
 				"undecided_since": postgres.NullTime(p.UndecidedSince), "waiting_seen_at": postgres.NullTime(p.WaitingSeenAt),
-				"virtual_account": p.VirtualAccount, "secret_digest": p.SecretDigest, "reason": p.Reason, "method": p.Method,
+				"money_seen_at": postgres.NullTime(p.MoneySeenAt), "virtual_account": p.VirtualAccount, "secret_digest": p.SecretDigest, "reason": p.Reason, "method": p.Method,
 				"credits_granted": p.CreditsGranted, "credits_revoked": p.CreditsRevoked,
 				"supplied": nullableMinor(p.Tax.Supplied), "vat": nullableMinor(p.Tax.VAT),
 				"tax_free": nullableMinor(p.Tax.Free), "tax_exempt": nullableMinor(p.Tax.Exempt), "now": now,
@@ -83,7 +83,7 @@ func (e *effects) queuePayment(b *pgx.Batch, now time.Time) {
 func (e *effects) remembers() bool {
 	b, a := e.before, e.after
 	return e.decision.Changed() || b.Method != a.Method || b.VirtualAccount != a.VirtualAccount || b.Tax != a.Tax ||
-		!b.WaitingSeenAt.Equal(a.WaitingSeenAt) || string(b.SecretDigest) != string(a.SecretDigest)
+		!b.WaitingSeenAt.Equal(a.WaitingSeenAt) || !b.MoneySeenAt.Equal(a.MoneySeenAt) || string(b.SecretDigest) != string(a.SecretDigest)
 }
 
 func (e *effects) queueCaptures(b *pgx.Batch, o Observation, now time.Time) {

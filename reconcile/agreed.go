@@ -26,7 +26,7 @@ const lastOpened = `COALESCE((SELECT max(t.at) FROM mismatch_trail t
 
 // agreements say of each kind when its two sides agree by now. Each is judged by what it was about, never by not having
 // been found again: a look that was too short must not close anything. What only a person can judge is not here: money
-// for an order that had expired, and a history that changed in any way but a row that came back.
+// for an order that had expired, and a history that changed in any way but a row that came back or a deposit that fell back.
 //
 // OFFSET keeps the planner from joining with a whole table: each open mismatch is looked up.
 func agreements() []string {
@@ -57,6 +57,14 @@ func agreements() []string {
 			WHERE g.transaction_key = m.transaction_key AND g.kind = 'cancel' AND g.missing_since IS NULL OFFSET 0)`,
 		`m.kind = 'order_without_payment' AND EXISTS (SELECT 1 FROM mirror g
 			WHERE g.payment_key = m.payment_key AND g.kind = 'capture' AND g.missing_since IS NULL OFFSET 0)`,
+		// The deposit fell back, and is in the books no more; or its row has its money again.
+		`m.kind = 'order_without_payment' AND EXISTS (SELECT 1 FROM captures c WHERE c.payment_key = m.payment_key OFFSET 0)
+			AND NOT EXISTS (SELECT 1 FROM captures c WHERE c.payment_key = m.payment_key AND c.reversed_at IS NULL OFFSET 0)`,
+		`m.kind = 'history_changed' AND m.detail IN ('` + detailVanished + `', '` + detailTakenBack + `')
+			AND EXISTS (SELECT 1 FROM captures c WHERE c.transaction_key = m.transaction_key OFFSET 0)
+			AND NOT EXISTS (SELECT 1 FROM captures c WHERE c.transaction_key = m.transaction_key AND c.reversed_at IS NULL OFFSET 0)`,
+		`m.kind = 'history_changed' AND m.detail = '` + detailTakenBack + `' AND EXISTS (SELECT 1 FROM mirror g
+			WHERE g.transaction_key = m.transaction_key AND g.waiting_since IS NULL AND g.missing_since IS NULL OFFSET 0)`,
 		// Every capture that the list shows of it is booked, by the join of the audit: a payment may be taken twice.
 		`m.kind = 'payment_without_order' AND EXISTS (SELECT 1 FROM captures c WHERE c.payment_key = m.payment_key OFFSET 0)
 			AND NOT EXISTS (SELECT 1 FROM mirror g

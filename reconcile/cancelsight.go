@@ -23,10 +23,10 @@ type sight struct {
 // amount could be ours too where what was left is vague.
 func sightOf(r ledger.CancelRequest, seen ledger.Observation, others map[string]bool) sight {
 	candidates := candidatesOf(r, seen, others)
-	if r.Amount.IsZero() {
+	left := r.Refundable.Minor - r.Amount.Minor
+	if r.Amount.IsZero() || (left == 0 && seen.Evidence == ledger.EvidenceVoided) {
 		return sightOfVoid(seen, candidates)
 	}
-	left := r.Refundable.Minor - r.Amount.Minor
 	var fits []ledger.ObservedCancel
 	possible := false
 	for _, c := range candidates {
@@ -41,9 +41,13 @@ func sightOf(r ledger.CancelRequest, seen ledger.Observation, others map[string]
 	if len(fits) == 1 {
 		return sight{mine: fits[0], found: true}
 	}
-	return sight{
-		absent: len(fits) == 0 && !possible && seen.Evidence == ledger.EvidenceCaptured && seen.Balance.Minor <= r.Refundable.Minor,
-	}
+	return sight{absent: len(fits) == 0 && !possible && (unpaid(seen) ||
+		(seen.Evidence == ledger.EvidenceCaptured && seen.Balance.Minor <= r.Refundable.Minor))}
+}
+
+// unpaid reports whether the account has no money that could be canceled: its deposit never came or fell back.
+func unpaid(seen ledger.Observation) bool {
+	return seen.Evidence == ledger.EvidenceWaiting || seen.Evidence == ledger.EvidenceDead || seen.Evidence == ledger.EvidenceVoided
 }
 
 // candidatesOf are the cancels that stand and can be the request's.
@@ -78,17 +82,16 @@ func before(c ledger.ObservedCancel, r ledger.CancelRequest) bool {
 	return !c.CanceledAt.IsZero() && c.CanceledAt.Before(r.CreatedAt.Add(-clockSkew))
 }
 
-// sightOfVoid looks for the cancel of an account into which nothing was paid: it is the only one there can be, and the
-// object may show it without a key of its own.
+// sightOfVoid looks for the cancel of an account without money: it is the only one there can be, and the object may show it
+// without a key of its own. A request for all of a deposit that had fallen back has become that cancel.
 func sightOfVoid(seen ledger.Observation, candidates []ledger.ObservedCancel) sight {
-	unpaid := seen.Evidence == ledger.EvidenceWaiting || seen.Evidence == ledger.EvidenceDead
 	switch {
 	case seen.Evidence == ledger.EvidenceVoided && len(candidates) == 1:
 		return sight{mine: candidates[0], found: true}
 	case seen.Evidence == ledger.EvidenceVoided && len(candidates) == 0:
 		return sight{mine: ledger.ObservedCancel{TransactionKey: seen.LastTransactionKey, State: ledger.CancelDone}, found: true}
 	}
-	return sight{absent: len(candidates) == 0 && (unpaid || seen.Evidence == ledger.EvidenceCaptured)}
+	return sight{absent: len(candidates) == 0 && (unpaid(seen) || seen.Evidence == ledger.EvidenceCaptured)}
 }
 
 // answerOf finds our cancel in the gateway's answer to the very request, which has it for sure. Where what was left does
@@ -114,8 +117,11 @@ func answerOf(r ledger.CancelRequest, seen ledger.Observation, others map[string
 
 // behind reports whether the look shows an earlier state than the books: then that something is absent says nothing.
 func behind(seen ledger.Observation, books ledger.Payment) bool {
-	if seen.Evidence == ledger.EvidenceWaiting {
+	switch seen.Evidence { //nolint:exhaustive // the others show all there is
+	case ledger.EvidenceWaiting:
 		return books.Status != ledger.StatusWaitingForDeposit
+	case ledger.EvidenceDead, ledger.EvidenceVoided:
+		return books.Status.HoldsMoney()
 	}
 	return seen.Evidence == ledger.EvidenceCaptured && seen.Balance.Minor > books.Balance().Minor
 }

@@ -26,6 +26,8 @@ type item struct {
 	Attempts       int             `db:"attempts"`
 	AskedBefore    time.Time       `db:"asked_before"` // when the question before this one was claimed
 	LastAnswer     string          `db:"last_answer"`  // to the question before this one
+
+	nextLook time.Time // at the latest, where the steps of the kind are not all there is to it
 }
 
 // atRisk is the money the row is about; without a currency when nobody has said.
@@ -106,6 +108,9 @@ func (s *Sweeper) conclude(ctx context.Context, i item, record func(tx pgx.Tx) (
 func (s *Sweeper) note(ctx context.Context, tx pgx.Tx, i item, c conclusion) (open bool, err error) {
 	now := s.cfg.now()
 	due := nextDue(i.Kind, i.Attempts, now, i.Deadline, s.cfg.Eager)
+	if !i.nextLook.IsZero() {
+		due = earlier(due, i.nextLook)
+	}
 	if c.again > 0 {
 		due = now.Add(c.again)
 	}

@@ -24,16 +24,9 @@ func (m *Mirror) keep(ctx context.Context, w *read, page pgclient.Page) error {
 		for _, q := range page.Quarantined {
 			m.quarantine(b, q)
 		}
-		if len(rows) > 0 {
-			known, err := m.upsert(ctx, tx, w.Run, rows, now)
-			if err != nil {
-				return err
-			}
-			fresh = compareAgain(b, rows, known)
-			m.unheardOf(b, rows, known)
-			if err := m.lacking(ctx, tx, b, rows, now); err != nil {
-				return err
-			}
+		var err error
+		if fresh, err = m.keepRows(ctx, tx, b, w.Run, rows, now); err != nil {
+			return err
 		}
 		if b.Len() > 0 {
 			if err := tx.SendBatch(ctx, &b.Batch).Close(); err != nil {
@@ -49,6 +42,25 @@ func (m *Mirror) keep(ctx context.Context, w *read, page pgclient.Page) error {
 		w.Fresh += fresh
 	}
 	return err
+}
+
+// keepRows writes the rows and gathers what they mean. It returns how many of them are new.
+func (m *Mirror) keepRows(
+	ctx context.Context, tx pgx.Tx, b *gathered, run int64, rows []pgclient.Transaction, now time.Time,
+) (fresh int, err error) {
+	if len(rows) == 0 {
+		return 0, nil
+	}
+	known, err := m.upsert(ctx, tx, run, rows, now)
+	if err != nil {
+		return 0, err
+	}
+	fresh = compareAgain(b, rows, known)
+	m.unheardOf(b, rows, known)
+	if err := m.lacking(ctx, tx, b, rows, now); err != nil {
+		return 0, err
+	}
+	return fresh, m.fellBack(ctx, tx, b, rows, now)
 }
 
 // advance notes how far the read has come, if it is still this reader's turn.
@@ -109,13 +121,15 @@ type mirrored struct {
 	Amount         int64           `db:"amount"`
 	Foreign        bool            `db:"is_foreign"`
 	Fresh          bool            `db:"fresh"`
+	Fell           bool            `db:"fell"` // the row of a virtual account's deposit, which the list shows without money now
 }
 
 // upsert writes the rows. A row that is known keeps its first reading; only that it was
 // seen again is noted, and whose it is: another system's by the configuration of now, unless our books hold the payment
 // or the order. Only a row that this statement inserted has no xmax.
 // The list may write a payment's present status into the row of its approval: what looks like a cancel and bears the key
-// of a capture of ours is that capture.
+// of a capture of ours is that capture. One that is first read without money and later with it is a capture from then on;
+// and since when a capture is shown without money is kept beside its first reading.
 func (m *Mirror) upsert(ctx context.Context, tx pgx.Tx, run int64, rows []pgclient.Transaction, now time.Time) (map[string]mirrored, error) {
 	c := m.columns(rows)
 	answer, err := tx.Query(ctx, `
@@ -133,9 +147,13 @@ func (m *Mirror) upsert(ctx context.Context, tx pgx.Tx, run int64, rows []pgclie
 			AS r (transaction_key, payment_key, order_id, merchant_id, kind, word, currency, amount, negative, at, day, is_foreign)
 		ON CONFLICT (transaction_key) DO UPDATE
 		SET last_seen_at = excluded.last_seen_at, last_run = GREATEST(g.last_run, excluded.last_run), missing_since = NULL,
-			is_foreign = excluded.is_foreign
+			is_foreign = excluded.is_foreign,
+			kind = CASE WHEN g.kind = 'none' AND excluded.kind = 'capture' AND (g.amount, g.currency) = (excluded.amount, excluded.currency)
+				AND g.amount > 0 THEN 'capture' ELSE g.kind END,
+			waiting_since = CASE WHEN g.kind = 'capture' AND g.amount > 0 AND excluded.kind = 'none' THEN COALESCE(g.waiting_since, excluded.last_seen_at) END
 		RETURNING g.transaction_key, g.payment_key, g.order_id, g.kind, g.word, g.currency, g.amount, g.is_foreign,
-			g.xmax = 0 AS fresh`,
+			g.xmax = 0 AS fresh, g.waiting_since IS NOT NULL AND EXISTS (SELECT 1 FROM payments p
+				WHERE p.payment_key = g.payment_key AND p.virtual_account) AS fell`,
 		pgx.StrictNamedArgs{
 			"now": now, "run": run, "keys": c.keys, "payments": c.payments, "orders": c.orders, "merchants": c.merchants,
 			"kinds": c.kinds, "words": c.words, "currencies": c.currencies, "amounts": c.amounts, "negatives": c.negatives,
@@ -192,11 +210,17 @@ func compareAgain(b *gathered, rows []pgclient.Transaction, known map[string]mir
 		if first == r.Amount && sameKind && k.PaymentKey == r.PaymentKey {
 			continue
 		}
+		if (k.Fell || moneyless(k, r)) && (first == r.Amount || r.Amount.IsZero()) && k.PaymentKey == r.PaymentKey {
+			continue // the payment object is asked whether the deposit fell back
+		}
 		b.found(changed(k.PaymentKey, k.OrderID, r, fmt.Sprintf("first read as %s of %s for payment %s, now %s of %s for payment %s",
 			k.Kind, first, k.PaymentKey, r.Kind, r.Amount, r.PaymentKey)))
 	}
 	return fresh
 }
+
+// moneyless reports whether a row had no money and has none, under whatever words.
+func moneyless(k mirrored, r pgclient.Transaction) bool { return k.Amount == 0 && r.Amount.IsZero() }
 
 // unheardOf reports new rows whose word nobody here knows: they are in none of the sets, so a person has to look.
 func (m *Mirror) unheardOf(b *gathered, rows []pgclient.Transaction, known map[string]mirrored) {

@@ -198,7 +198,8 @@ type factRow struct {
 }
 
 // facts reads what the three sets say of each key, in their order, and what it last came to. A cancel that moved no money counts as
-// nothing on both sides, whatever amount the list writes beside it. Where several payments claim one key, the work of
+// nothing on both sides, whatever amount the list writes beside it: that of an account into which nothing was paid, or
+// whose every deposit fell back. Where several payments claim one key, the work of
 // the payment that has it counts.
 //
 // LIMIT and OFFSET keep the planner from joining with a whole table: each key is looked up, so that an audit costs what
@@ -235,8 +236,9 @@ func (a *Auditor) facts(ctx context.Context, tx pgx.Tx, keys []string) ([]factRo
 			LIMIT 1) c ON true
 		LEFT JOIN LATERAL (
 			SELECT p.virtual_account
-				AND NOT EXISTS (SELECT 1 FROM captures x WHERE x.payment_key = p.payment_key OFFSET 0)
-				AND NOT EXISTS (SELECT 1 FROM mirror x WHERE x.payment_key = p.payment_key AND x.kind = 'capture' AND x.amount > 0 OFFSET 0) AS void
+				AND NOT EXISTS (SELECT 1 FROM captures x WHERE x.payment_key = p.payment_key AND x.reversed_at IS NULL OFFSET 0)
+				AND NOT EXISTS (SELECT 1 FROM mirror x WHERE x.payment_key = p.payment_key AND x.kind = 'capture' AND x.amount > 0
+					AND NOT EXISTS (SELECT 1 FROM captures y WHERE y.payment_key = x.payment_key AND y.transaction_key = x.transaction_key) OFFSET 0) AS void
 			FROM payments p
 			WHERE p.payment_key = g.payment_key AND (c.amount, c.currency) IS DISTINCT FROM (g.amount, g.currency)
 			LIMIT 1) v ON true

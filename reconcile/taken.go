@@ -23,7 +23,7 @@ type takenRow struct {
 	BookedCurrency *ledger.Currency `db:"booked_currency"`
 	Channel        *ledger.Channel  `db:"channel"`
 	Ordered        bool             `db:"ordered"`
-	AskedUntil     *time.Time       `db:"asked_until"` // how long open work about it explains that it is not booked
+	AskedUntil     *time.Time       `db:"asked_until"` // how long open work about it explains that one book lacks it
 	Accepted       bool             `db:"accepted"`
 }
 
@@ -61,9 +61,14 @@ const (
 const (
 	unlistedColumns = `
 		SELECT COALESCE(c.transaction_key, '') AS transaction_key, c.payment_key, p.order_id, c.currency, c.amount, c.captured_at AS at,
-			false AS listed, c.amount AS booked, c.currency AS booked_currency, c.channel, true AS ordered, NULL::timestamptz AS asked_until, false AS accepted`
+			false AS listed, c.amount AS booked, c.currency AS booked_currency, c.channel, true AS ordered,
+			(SELECT max(CASE WHEN g.kind = 'none' THEN g.first_seen_at ELSE g.missing_since END) + @patience::interval FROM mirror g
+				WHERE p.virtual_account AND g.payment_key = c.payment_key
+					AND ((g.kind = 'none' AND (g.transaction_key = c.transaction_key OR g.at > c.captured_at))
+						OR (g.missing_since IS NOT NULL AND g.transaction_key = c.transaction_key))) AS asked_until,
+			false AS accepted`
 	unlistedRest = `
-		CROSS JOIN LATERAL (SELECT x.order_id FROM payments x WHERE x.payment_key = c.payment_key LIMIT 1) p
+		CROSS JOIN LATERAL (SELECT x.order_id, x.virtual_account FROM payments x WHERE x.payment_key = c.payment_key LIMIT 1) p
 		WHERE c.captured_at >= @since AND c.captured_at < @to AND c.reversed_at IS NULL
 			AND NOT EXISTS (SELECT 1 FROM mirror g WHERE g.payment_key = c.payment_key AND g.missing_since IS NULL
 				AND (g.kind = 'capture' OR (g.kind = 'cancel' AND g.transaction_key = c.transaction_key)) OFFSET 0)
@@ -131,7 +136,7 @@ func (a *Auditor) eachCapture(ctx context.Context, tx pgx.Tx, w window, each fun
 		if w.since.After(since) {
 			since = w.since
 		}
-		args := pgx.StrictNamedArgs{"since": since, "to": to, "vanished": detailVanished}
+		args := pgx.StrictNamedArgs{"since": since, "to": to, "vanished": detailVanished, "patience": fallenPatience}
 		if err := forEachTaken(ctx, tx, unlistedOfWindow, args, each); err != nil {
 			return fmt.Errorf("look for captures that are not listed: %w", err)
 		}
@@ -172,7 +177,9 @@ func (a *Auditor) capturesOf(ctx context.Context, tx pgx.Tx, w window, payments 
 	if err := forEachTaken(ctx, tx, listedOfPayments, args, each); err != nil {
 		return nil, fmt.Errorf("read the captures of both books: %w", err)
 	}
-	args = pgx.StrictNamedArgs{"payments": payments, "since": w.since, "to": w.until(), "vanished": detailVanished}
+	args = pgx.StrictNamedArgs{
+		"payments": payments, "since": w.since, "to": w.until(), "vanished": detailVanished, "patience": fallenPatience,
+	}
 	if err := forEachTaken(ctx, tx, unlistedOfPayments, args, each); err != nil {
 		return nil, fmt.Errorf("look for captures that are not listed: %w", err)
 	}
@@ -205,15 +212,17 @@ func (r takenRow) judge(b bounds) judged {
 		return judged{parts: []part{{line, 1, ledger.Money{Minor: r.Amount, Currency: r.Currency}}}}
 	}
 	switch {
-	case !r.Listed && !r.At.Before(b.asOf.Add(-b.listLag)):
+	case !r.Listed && !r.At.Add(b.listLag).Before(b.asOf):
 		return judged{} // the list still has time to show it
+	case !r.Listed && r.asked(b):
+		return judged{} // the list takes the deposit back, and somebody asks whether the payment does
 	case !r.Listed:
 		var j judged
 		r.breaks(&j, ledger.KindOrderWithoutPayment, "the order is paid in our books and the gateway's list has no such money")
 		return j
 	case r.Booked != nil && *r.Booked == r.Amount && *r.BookedCurrency == r.Currency:
 		return on(LineApplied)
-	case r.Booked == nil && r.AskedUntil != nil && r.AskedUntil.After(b.now):
+	case r.Booked == nil && r.asked(b):
 		return on(LineSweeping)
 	case r.Accepted:
 		return on(LineAccepted)
@@ -231,6 +240,9 @@ func (r takenRow) judge(b bounds) judged {
 	}
 	return j
 }
+
+// asked reports whether a question that is under way explains what does not agree.
+func (r takenRow) asked(b bounds) bool { return r.AskedUntil != nil && r.AskedUntil.After(b.now) }
 
 // breaks adds a contradiction. One about a listed capture is about that transaction: a payment may be taken more than
 // once, and what a person accepts of one says nothing of the next. Of a capture that only we have, the gateway may not
@@ -269,7 +281,12 @@ func (r takenRow) remember(open map[string]memory, j judged, b bounds) {
 			}
 		}
 	}
-	if listed := r.At.Add(b.listLag); !r.Listed && len(j.parts) == 0 && (m.recheckAsOf.IsZero() || listed.Before(m.recheckAsOf)) {
+	listed := r.At.Add(b.listLag)
+	switch {
+	case r.Listed || len(j.parts) > 0:
+	case listed.Before(b.asOf):
+		m.recheckBy(*r.AskedUntil)
+	case m.recheckAsOf.IsZero() || listed.Before(m.recheckAsOf):
 		m.recheckAsOf = listed
 	}
 	if !m.empty() {

@@ -16,7 +16,7 @@ import (
 // been owed for too long becomes a mismatch, mismatches whose sides agree by now are resolved, and the gauges are
 // refreshed. Every part may run any number of times, in any number of processes.
 func (s *Sweeper) Tend(ctx context.Context) error {
-	return errors.Join(s.repair(ctx), s.unpark(ctx), s.staleUnknown(ctx), s.staleAccounts(ctx), s.overdue(ctx), s.resolve(ctx), s.measure(ctx))
+	return errors.Join(s.repair(ctx), s.unpark(ctx), s.staleUnknown(ctx), s.staleAccounts(ctx), s.overdue(ctx), s.takenBack(ctx), s.resolve(ctx), s.measure(ctx))
 }
 
 // repair gives work to payments in doubt that have none. There should never be any: the count is an alarm.

@@ -198,14 +198,24 @@ func (m *Mirror) weigh(ctx context.Context, r *read, believe bool) error {
 	return nil
 }
 
-// markMissing marks rows that two reads in a row did not show, and opens a mismatch for each that is money of ours.
+// markMissing marks rows that two reads in a row did not show, and opens a mismatch for each that is money of ours. A
+// deposit may be gone because it fell back: that is asked about first.
 func (m *Mirror) markMissing(ctx context.Context, r read) error {
 	return m.inTx(ctx, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, `
-			UPDATE mirror
-			SET missing_since = @now
-			WHERE at > @from AND at < @settled AND last_run < @run AND missing_since IS NULL
-			RETURNING transaction_key, payment_key, order_id, kind, currency, amount, is_foreign, at`,
+			WITH gone AS (
+				UPDATE mirror
+				SET missing_since = @now
+				WHERE at > @from AND at < @settled AND last_run < @run AND missing_since IS NULL
+				RETURNING transaction_key, payment_key, order_id, kind, currency, amount, is_foreign, at)
+			SELECT gone.transaction_key, gone.payment_key, gone.order_id, gone.kind, gone.currency, gone.amount, gone.is_foreign, gone.at,
+				gone.kind = 'capture' AND d.deposits > 0 AS deposit, COALESCE(d.stands, false) AS stands
+			FROM gone
+			CROSS JOIN LATERAL (
+				SELECT count(*) AS deposits, bool_or(c.reversed_at IS NULL) AS stands
+				FROM captures c
+				JOIN payments p ON p.payment_key = c.payment_key
+				WHERE c.payment_key = gone.payment_key AND c.transaction_key = gone.transaction_key AND p.virtual_account) d`,
 			pgx.StrictNamedArgs{"now": m.cfg.now(), "from": r.From, "settled": m.settled(r), "run": r.Run})
 		if err != nil {
 			return fmt.Errorf("mark missing rows: %w", err)
@@ -214,13 +224,22 @@ func (m *Mirror) markMissing(ctx context.Context, r read) error {
 		if err != nil {
 			return fmt.Errorf("mark missing rows: %w", err)
 		}
-		var findings []ledger.Finding
+		b := &gathered{}
 		for _, v := range gone {
-			if !v.Foreign && (v.Kind == "cancel" || v.Kind == "capture") && !v.At.Before(m.cfg.OpeningAt) {
-				findings = append(findings, v.finding())
+			switch money := v.Kind == "cancel" || v.Kind == "capture"; {
+			case v.Foreign || !money || v.At.Before(m.cfg.OpeningAt):
+			case v.Deposit && v.Stands:
+				f := fallenDeposit{v.PaymentKey, v.OrderID, v.Currency, v.Amount}
+				ledger.QueueWork(&b.Batch, f.watch(m.cfg.now()), m.cfg.now())
+			case v.Deposit: // it fell back, and our books say so
+			default:
+				b.found(v.finding())
 			}
 		}
-		_, err = ledger.OpenMismatches(ctx, tx, listRun(r.Run), findings, m.cfg.now())
+		if err := tx.SendBatch(ctx, &b.Batch).Close(); err != nil {
+			return fmt.Errorf("mark missing rows: %w", err)
+		}
+		_, err = ledger.OpenMismatches(ctx, tx, listRun(r.Run), b.findings, m.cfg.now())
 		return err
 	})
 }
@@ -234,6 +253,8 @@ type vanished struct {
 	Amount         int64           `db:"amount"`
 	Foreign        bool            `db:"is_foreign"`
 	At             time.Time       `db:"at"`
+	Deposit        bool            `db:"deposit"` // into a virtual account of ours
+	Stands         bool            `db:"stands"`  // in our books
 }
 
 func (v vanished) finding() ledger.Finding {

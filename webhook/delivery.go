@@ -85,6 +85,15 @@ func contradicted(claims ledger.Evidence) []ledger.Status {
 	return nil
 }
 
+// toldAt is when the gateway wrote a notice that the account waits; zero of any other. Where the notice bears the payment's
+// secret, it supports what the payment object says: one that was written after a deposit is not from before it.
+func (d *delivery) toldAt() time.Time {
+	if d.notice.Claims != ledger.EvidenceWaiting || len(d.notice.SecretDigest) == 0 {
+		return time.Time{}
+	}
+	return d.notice.CreatedAt
+}
+
 // saltedSecret prepares the comparison of a deposit callback's secret: both sides are hashed once more under a fresh
 // salt, so that the time the comparison takes says nothing about the secret.
 func (d *delivery) saltedSecret() (salt, salted []byte) {

@@ -42,6 +42,7 @@ const storeStatement = `
 	), payment AS (
 		SELECT p.payment_key, p.order_id, p.status, p.currency, p.amount,
 			p.secret_digest IS NOT NULL AND sha256(p.secret_digest || @salt) <> @salted AS wrong_secret,
+			p.secret_digest IS NOT NULL AND sha256(p.secret_digest || @salt) = @salted AS right_secret,
 			cardinality(@named) > 0 AND NOT EXISTS (
 				SELECT 1 FROM unnest(@named) AS named (transaction_key)
 				WHERE NOT EXISTS (SELECT 1 FROM cancels c
@@ -58,7 +59,7 @@ const storeStatement = `
 				WHEN p.status = 'canceled' OR p.all_applied THEN 'duplicate_skipped'
 				ELSE 'received'
 			END AS outcome,
-			p.payment_key, p.order_id, p.status, p.currency, p.amount
+			p.payment_key, p.order_id, p.status, p.currency, p.amount, p.right_secret
 		FROM (VALUES (1)) AS always (here)
 		LEFT JOIN payment p ON true
 	), delivery AS (
@@ -80,13 +81,15 @@ const storeStatement = `
 		FROM decision d
 		RETURNING delivery_id
 	), watched AS (
-		INSERT INTO work AS w (kind, payment_key, order_id, currency, amount, opened_at, due_at, deadline)
+		INSERT INTO work AS w (kind, payment_key, order_id, currency, amount, opened_at, due_at, deadline, told_at)
 		SELECT CASE WHEN d.status IN ('confirming', 'unknown') THEN 'confirm_unknown' ELSE 'deposit_watch' END,
-			d.payment_key, d.order_id, d.currency, d.amount, @now, @now, @now + interval '1 hour'
+			d.payment_key, d.order_id, d.currency, d.amount, @now, @now, @now + interval '1 hour',
+			CASE WHEN d.right_secret THEN @told_at::timestamptz END
 		FROM decision d
 		WHERE d.outcome = 'status_ignored' AND d.status = ANY(@contradicted::text[])
 		ON CONFLICT (payment_key, subject) WHERE closed_at IS NULL
-		DO UPDATE SET due_at = LEAST(w.due_at, GREATEST(@now, w.last_asked_at + interval '10 seconds'))
+		DO UPDATE SET due_at = LEAST(w.due_at, GREATEST(@now, w.last_asked_at + interval '10 seconds')),
+			told_at = GREATEST(w.told_at, excluded.told_at)
 	), hurried AS (
 		UPDATE work w
 		SET due_at = LEAST(w.due_at, GREATEST(@now, w.last_asked_at + interval '10 seconds'))
@@ -131,7 +134,7 @@ func (h *Handler) store(ctx context.Context, d delivery) (stored, error) {
 		"source": d.source, "event_type": n.EventType, "word": n.Word, "body": d.masked, "body_hash": d.hash[:],
 		"body_bytes": d.size, "reason": d.settled.reason, "unparsable_status": d.settled.httpStatus(),
 		"parked_max": parkedMax, "claimed": claimed(d.named[:min(len(d.named), claimsMax)]), "deadline": clock.lastChance,
-		"notice_attempt": clock.attempt, "notice_next_at": clock.next,
+		"notice_attempt": clock.attempt, "notice_next_at": clock.next, "told_at": postgres.NullTime(d.toldAt()),
 	})
 	if err != nil {
 		return stored{}, fmt.Errorf("store delivery: %w", err)

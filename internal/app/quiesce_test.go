@@ -86,8 +86,8 @@ func (w *world) bookTotals() totals {
 	}
 }
 
-// requireNothingOwed finds no open work but of the kinds given, and over accounts that wait for their deposit: those are
-// asked about until their time is over.
+// requireNothingOwed finds no open work but of the kinds given, and over accounts that nothing is doubted of: those that
+// wait are asked about until their time is over, and deposits for a month.
 func (w *world) requireNothingOwed(but []ledger.WorkKind) {
 	w.Helper()
 	kinds := make([]string, len(but))
@@ -98,7 +98,8 @@ func (w *world) requireNothingOwed(but []ledger.WorkKind) {
 		SELECT COALESCE(string_agg(kind || ' of ' || payment_key || ': ' || last_answer, '; '), '')
 		FROM work
 		LEFT JOIN payments p USING (payment_key)
-		WHERE closed_at IS NULL AND kind <> ALL($1) AND NOT (kind = 'deposit_watch' AND p.status = 'waiting_for_deposit')`, kinds)
+		WHERE closed_at IS NULL AND kind <> ALL($1) AND NOT (kind = 'deposit_watch' AND p.status IN ('waiting_for_deposit', 'done')
+			AND p.waiting_seen_at IS NULL AND p.money_seen_at IS NULL)`, kinds)
 	if owed != "" {
 		w.Errorf("still owed: %s", owed)
 	}

@@ -43,8 +43,8 @@ func TestDeposit_FallsBackAndComesAgain(t *testing.T) {
 	w.clock.Advance(time.Minute)
 	w.must(w.sim.RevertDeposit(key)) // its notices are lost
 	w.later(3 * time.Minute)         // one look sees it,
-	w.later(10 * time.Minute)        // and a second, later one believes it
-	w.later(10 * time.Minute)
+	w.readList()                     // the list says so too,
+	w.later(10 * time.Minute)        // and a second, later look is believed
 	w.wantStanding("order-account", "200 pending", totals{0, 0, 0, 0})
 	if got := w.number(`SELECT count(*) FROM journal_transactions WHERE kind = 'deposit_reversal'`); got != 1 {
 		t.Errorf("got %d reversals in the journal, want 1", got)
@@ -140,6 +140,9 @@ func TestDeposit_FallsBackHoursLater(t *testing.T) {
 	for range 8 {
 		w.later(3 * time.Hour)
 	}
+	w.readList()
+	w.later(time.Minute)
+	w.later(time.Minute)
 	w.wantStanding("order-hours", "200 pending", totals{})
 	w.quiesce()
 	w.requireAgreed()

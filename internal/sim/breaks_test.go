@@ -327,11 +327,15 @@ func (s *story) lie(kind ledger.Kind, members ...string) bool {
 			s.front.lies[x.key][members[n]] = json.RawMessage(members[n+1])
 		}
 	})
+	capture := "" // named where the money that was taken is contradicted
+	if kind == ledger.KindAmountDiffers || kind == ledger.KindCurrencyDiffers {
+		capture = s.lastTransaction(x.key)
+	}
 	key := s.dashboard(x, 450)
 	if key == "" {
 		return false
 	}
-	s.expect(claim{kind: kind, payments: []string{x.key}, why: "the payment object says " + members[0] + " " + members[1], due: s.clock.Now().Add(soon)})
+	s.expect(claim{kind: kind, payments: []string{x.key}, transaction: capture, why: "the payment object says " + members[0] + " " + members[1], due: s.clock.Now().Add(soon)})
 	s.owed(x.key, key, "its payment object is not believed", false)
 	return true
 }

@@ -411,7 +411,8 @@ func (s *story) unheard(transaction string) (hidden bool) {
 	return hidden && s.notBooked(transaction)()
 }
 
-// requireNothingOwed: no work is open but about what contradicts itself, and accounts that wait for their deposit.
+// requireNothingOwed: no work is open but about what contradicts itself, and the watch over accounts of which nothing is
+// doubted: those that wait, and deposits for a month.
 func (s *story) requireNothingOwed() {
 	s.Helper()
 	type work struct {
@@ -422,7 +423,8 @@ func (s *story) requireNothingOwed() {
 	for _, w := range rowsOf[work](s.town, `
 		SELECT w.kind, w.payment_key, w.last_answer
 		FROM work w LEFT JOIN payments p USING (payment_key)
-		WHERE w.closed_at IS NULL AND NOT (w.kind = 'deposit_watch' AND p.status = 'waiting_for_deposit')`) {
+		WHERE w.closed_at IS NULL AND NOT (w.kind = 'deposit_watch' AND p.status IN ('waiting_for_deposit', 'done')
+			AND p.waiting_seen_at IS NULL AND p.money_seen_at IS NULL)`) {
 		if !slices.ContainsFunc(s.claims, func(c *claim) bool { return slices.Contains(c.payments, w.Payment) }) {
 			s.Errorf("still owed: %s of payment %s: %s", w.Kind, w.Payment, w.Answer)
 		}

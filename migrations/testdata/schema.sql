@@ -48,6 +48,17 @@ BEGIN
     RETURN NULL;
 END $$;
 
+-- Name: audit_dirty_fallen(); Type: FUNCTION; Schema: public; Owner: -
+
+CREATE FUNCTION public.audit_dirty_fallen() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    INSERT INTO audit_dirty (subject, key, payment_key)
+    SELECT 'capture', c.payment_key, c.payment_key FROM captures c WHERE c.payment_key = NEW.payment_key AND c.reversed_at IS NULL;
+    RETURN NULL;
+END $$;
+
 -- Name: audit_dirty_mirror(); Type: FUNCTION; Schema: public; Owner: -
 
 CREATE FUNCTION public.audit_dirty_mirror() RETURNS trigger
@@ -648,7 +659,7 @@ CREATE TABLE public.captures (
 
 -- Name: TABLE captures; Type: COMMENT; Schema: public; Owner: -
 
-COMMENT ON TABLE public.captures IS 'Money taken. A payment has several only when a deposit fell back and came again.';
+COMMENT ON TABLE public.captures IS 'Money taken. A payment has several only when a deposit fell back and came again, or was taken back in error.';
 
 -- Name: COLUMN captures.transaction_key; Type: COMMENT; Schema: public; Owner: -
 
@@ -1230,6 +1241,7 @@ CREATE TABLE public.mirror (
     first_run bigint NOT NULL,
     missing_since timestamp with time zone,
     last_run bigint DEFAULT 0 NOT NULL,
+    waiting_since timestamp with time zone,
     CONSTRAINT mirror_amount_not_negative CHECK ((amount >= 0)),
     CONSTRAINT mirror_kind_known CHECK ((kind = ANY (ARRAY['capture'::text, 'cancel'::text, 'none'::text, 'unrecognized'::text])))
 );
@@ -1257,6 +1269,10 @@ COMMENT ON COLUMN public.mirror.missing_since IS 'The list once had the row and,
 -- Name: COLUMN mirror.last_run; Type: COMMENT; Schema: public; Owner: -
 
 COMMENT ON COLUMN public.mirror.last_run IS 'The read of the list that showed the row last.';
+
+-- Name: COLUMN mirror.waiting_since; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.mirror.waiting_since IS 'Of a capture: since when the list shows its row without money, as of an account that waits; NULL when it does not.';
 
 -- Name: mismatch_trail; Type: TABLE; Schema: public; Owner: -
 
@@ -1373,6 +1389,7 @@ CREATE TABLE public.payments (
     tax_exempt bigint,
     created_at timestamp with time zone NOT NULL,
     updated_at timestamp with time zone NOT NULL,
+    money_seen_at timestamp with time zone,
     CONSTRAINT payments_amount_positive CHECK ((amount > 0)),
     CONSTRAINT payments_attempt_not_negative CHECK ((attempt >= 0)),
     CONSTRAINT payments_canceled_within_captured CHECK (((canceled >= 0) AND (canceled <= captured))),
@@ -1421,7 +1438,7 @@ COMMENT ON COLUMN public.payments.generation IS 'Numbers the gateway idempotency
 
 -- Name: COLUMN payments.waiting_seen_at; Type: COMMENT; Schema: public; Owner: -
 
-COMMENT ON COLUMN public.payments.waiting_seen_at IS 'A paid virtual account was seen waiting once; a second sighting takes the deposit back.';
+COMMENT ON COLUMN public.payments.waiting_seen_at IS 'A paid virtual account was seen without its deposit, first then; a later look that says the same takes the deposit back.';
 
 -- Name: COLUMN payments.secret_digest; Type: COMMENT; Schema: public; Owner: -
 
@@ -1430,6 +1447,10 @@ COMMENT ON COLUMN public.payments.secret_digest IS 'SHA-256 of the payment''s se
 -- Name: COLUMN payments.supplied; Type: COMMENT; Schema: public; Owner: -
 
 COMMENT ON COLUMN public.payments.supplied IS 'The gateway''s own tax split of the balance, as last told.';
+
+-- Name: COLUMN payments.money_seen_at; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.payments.money_seen_at IS 'A deposit that was taken back was seen standing again, first then; a later look that says the same books it again.';
 
 -- Name: rate_limits; Type: TABLE; Schema: public; Owner: -
 
@@ -1494,6 +1515,7 @@ END) STORED NOT NULL,
     notice_next_at timestamp with time zone,
     closed_at timestamp with time zone,
     closed_as text,
+    told_at timestamp with time zone,
     CONSTRAINT work_closing_is_whole CHECK (((closed_at IS NULL) = (closed_as IS NULL))),
     CONSTRAINT work_closing_known CHECK ((closed_as = ANY (ARRAY['settled'::text, 'refuted'::text, 'expired'::text, 'aborted'::text]))),
     CONSTRAINT work_kind_known CHECK ((kind = ANY (ARRAY['confirm_unknown'::text, 'cancel_claimed'::text, 'cancel_listed'::text, 'cancel_in_progress'::text, 'deposit_watch'::text, 'cancel_request'::text, 'parked'::text])))
@@ -1518,6 +1540,10 @@ COMMENT ON COLUMN public.work.notice_attempt IS 'Redelivery n of 7 that failed l
 -- Name: COLUMN work.notice_next_at; Type: COMMENT; Schema: public; Owner: -
 
 COMMENT ON COLUMN public.work.notice_next_at IS 'When the sender is expected again.';
+
+-- Name: COLUMN work.told_at; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.work.told_at IS 'Of a deposit''s watch: when the gateway wrote the newest notice that the account waits and that proved itself by the payment''s secret.';
 
 -- Name: work_work_id_seq; Type: SEQUENCE; Schema: public; Owner: -
 
@@ -1792,9 +1818,13 @@ CREATE INDEX captures_by_time ON public.captures USING btree (captured_at);
 
 CREATE INDEX captures_of_day_by_record ON public.captures USING btree ((((captured_at AT TIME ZONE 'Asia/Seoul'::text))::date), recorded_at);
 
+-- Name: captures_of_transaction; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX captures_of_transaction ON public.captures USING btree (transaction_key) WHERE (transaction_key IS NOT NULL);
+
 -- Name: captures_one_per_transaction; Type: INDEX; Schema: public; Owner: -
 
-CREATE UNIQUE INDEX captures_one_per_transaction ON public.captures USING btree (transaction_key) WHERE (transaction_key IS NOT NULL);
+CREATE UNIQUE INDEX captures_one_per_transaction ON public.captures USING btree (transaction_key) WHERE ((transaction_key IS NOT NULL) AND (reversed_at IS NULL));
 
 -- Name: captures_one_standing; Type: INDEX; Schema: public; Owner: -
 
@@ -1931,6 +1961,10 @@ CREATE INDEX mirror_of_order ON public.mirror USING btree (order_id);
 -- Name: mirror_of_payment; Type: INDEX; Schema: public; Owner: -
 
 CREATE INDEX mirror_of_payment ON public.mirror USING btree (payment_key);
+
+-- Name: mirror_waiting; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX mirror_waiting ON public.mirror USING btree (waiting_since) WHERE (waiting_since IS NOT NULL);
 
 -- Name: mirror_without_money; Type: INDEX; Schema: public; Owner: -
 
@@ -2127,6 +2161,10 @@ CREATE TRIGGER journal_transactions_no_truncate BEFORE TRUNCATE ON public.journa
 -- Name: mirror mirror_dirty_changed; Type: TRIGGER; Schema: public; Owner: -
 
 CREATE TRIGGER mirror_dirty_changed AFTER UPDATE ON public.mirror FOR EACH ROW WHEN ((((((((((old.transaction_key IS DISTINCT FROM new.transaction_key) OR (old.payment_key IS DISTINCT FROM new.payment_key)) OR (old.order_id IS DISTINCT FROM new.order_id)) OR (old.kind IS DISTINCT FROM new.kind)) OR (old.currency IS DISTINCT FROM new.currency)) OR (old.amount IS DISTINCT FROM new.amount)) OR (old.at IS DISTINCT FROM new.at)) OR (old.is_foreign IS DISTINCT FROM new.is_foreign)) OR (old.missing_since IS DISTINCT FROM new.missing_since))) EXECUTE FUNCTION public.audit_dirty_mirror();
+
+-- Name: mirror mirror_dirty_fallen; Type: TRIGGER; Schema: public; Owner: -
+
+CREATE TRIGGER mirror_dirty_fallen AFTER INSERT ON public.mirror FOR EACH ROW WHEN ((new.kind = 'none'::text)) EXECUTE FUNCTION public.audit_dirty_fallen();
 
 -- Name: mirror mirror_dirty_gone; Type: TRIGGER; Schema: public; Owner: -
 
