@@ -174,14 +174,16 @@ func TestPerform_ScaleQuick(t *testing.T) {
 }
 
 // TestPerform_QuickUnderLoad runs every experiment on the real programs, small. No witness may contradict another, and
-// every claim about counts must hold.
+// every claim about counts must hold. Under the race detector the programs have it too, and one that finds a race ends
+// badly.
 func TestPerform_QuickUnderLoad(t *testing.T) {
 	t.Parallel()
-	programs := buildOnce(t.Context(), t.TempDir())
-	for _, e := range experiments() {
-		if e.processes {
+	programs := buildOnce(t.Context(), t.TempDir(), raceFlags()...)
+	for _, e := range loaded() {
+		t.Run(e.name, func(t *testing.T) {
+			t.Parallel()
 			performQuick(t, e, programs)
-		}
+		})
 	}
 }
 

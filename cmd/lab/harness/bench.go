@@ -9,11 +9,13 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/errgroup"
 
 	"daesa/internal/postgres"
 	"daesa/internal/stage"
+	"daesa/ledger"
 )
 
 // Lab is what every experiment is given.
@@ -158,15 +160,25 @@ func (b *Bench) Paid(ctx context.Context, n int) ([]Payment, error) {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(payAtOnce)
 	for _, p := range made {
-		group.Go(func() error {
-			reply, err := b.shop.Confirm(ctx, p.Key, p.Order, p.Won)
-			if err != nil {
-				return err
-			}
-			return reply.Expect("confirming "+p.Order, http.StatusOK, "done")
-		})
+		group.Go(func() error { return b.pay(ctx, p) })
 	}
 	return made, group.Wait()
+}
+
+// pay confirms a payment, once more where it was refused before it was sent: after an outage the breaker takes a while.
+func (b *Bench) pay(ctx context.Context, p Payment) error {
+	ctx, stop := context.WithTimeout(ctx, settleMax)
+	defer stop()
+	var reply stage.Reply
+	err := until(ctx, "payment "+p.Key, func() (bool, error) {
+		var err error
+		reply, err = b.shop.Confirm(ctx, p.Key, p.Order, p.Won)
+		return reply.HTTP != http.StatusServiceUnavailable, err
+	})
+	if err != nil {
+		return err
+	}
+	return reply.Expect("confirming "+p.Order, http.StatusOK, "done")
 }
 
 // Recover waits until the gateway has been asked about everything that was in doubt, and says how long that took.
@@ -206,4 +218,30 @@ func (b *Bench) Closed(ctx context.Context) error {
 func (b *Bench) InDoubt(ctx context.Context) (int, error) {
 	s, err := b.count(ctx)
 	return s.Open, err
+}
+
+// Settled waits until no work of a kind is open.
+func (b *Bench) Settled(ctx context.Context, kind ledger.WorkKind, limit time.Duration) error {
+	ctx, stop := context.WithTimeout(ctx, limit)
+	defer stop()
+	return until(ctx, string(kind)+" to be settled", func() (bool, error) {
+		rows, err := b.DB.Query(ctx, `SELECT count(*)::int FROM work WHERE closed_at IS NULL AND kind = @kind`, pgx.StrictNamedArgs{"kind": kind})
+		if err != nil {
+			return false, fmt.Errorf("count open work: %w", err)
+		}
+		open, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[int])
+		return open == 0, err
+	})
+}
+
+// Wait lets time pass, as a sender does before it comes again.
+func Wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
 }

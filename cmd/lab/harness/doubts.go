@@ -121,7 +121,7 @@ func (d *doubter) route(s Sending) {
 	}{{"1", time.Second}, {"10", 10 * time.Second}} {
 		within := d.Since.Metrics.Count("daesa_web_request_seconds_bucket", "route", s.Route, "method", s.Method, "le", limit.bucket)
 		past := s.Count(Past(limit.time))
-		d.unless(all-within <= past, "the service counts %d requests of %s past %s, the client %d", all-within, s.Name, limit.time, past)
+		d.unless(all-within <= past+silent, "the service counts %d requests of %s past %s, the client %d", all-within, s.Name, limit.time, past)
 	}
 }
 
@@ -188,23 +188,31 @@ func (d *doubter) answers(s Sending, result string, kind func(Sent) bool) {
 	d.unless(own >= seen && own <= seen+s.Count(Silent), "the clients saw %d confirms that are %s, the service counts %d", seen, result, own)
 }
 
+// outcomeOpen is that of a row that has none yet.
+const outcomeOpen = "received"
+
 // notices doubts the answers to notices against the rows of deliveries and the metrics, outcome by outcome.
 func (d *doubter) notices(s Sending) {
-	silent, seen, stored := s.Count(Silent), map[string]int{}, 0
+	silent, seen := s.Count(Silent), map[string]int{}
 	for _, one := range s.Sent {
 		if one.Status != 0 && one.Status != 429 && one.Word != "overloaded" {
 			seen[one.Word]++
 		}
 	}
+	// A row whose outcome could not be written in time stays as it was received, until the reaper closes it.
+	open := d.Since.Outcomes[outcomeOpen]
 	for outcome, rows := range d.Since.Outcomes {
-		stored += rows
+		if outcome == outcomeOpen {
+			continue
+		}
 		counted := d.Since.Metrics.Count("daesa_webhook_outcomes_total", "outcome", outcome)
-		d.unless(counted == rows, "the table has %d deliveries that are %s, the metrics %d", rows, outcome, counted)
-		d.unless(rows >= seen[outcome] && rows <= seen[outcome]+silent, "the sender saw %d answers %s and %d rows are stored", seen[outcome], outcome, rows)
+		d.unless(counted >= rows-open && counted <= rows+open, "the table has %d deliveries that are %s and %d open, the metrics %d", rows, outcome, open, counted)
+		d.unless(rows+open >= seen[outcome] && rows <= seen[outcome]+silent, "the sender saw %d answers %s, %d rows are stored and %d are open",
+			seen[outcome], outcome, rows, open)
 		delete(seen, outcome)
 	}
 	for outcome, n := range seen {
-		d.unless(n == 0, "the sender saw %d answers %q of which no row is stored", n, outcome)
+		d.unless(n <= open, "the sender saw %d answers %q of which no row is stored", n, outcome)
 	}
 	late := d.Since.Metrics.Count("daesa_webhook_seconds_count", "over_budget", "yes")
 	d.unless(late <= s.Count(Past(senderPatience))+silent, "the service counts %d answers past 10 s and the sender %d", late, s.Count(Past(senderPatience)))
@@ -226,7 +234,7 @@ func (d *doubter) money() {
 
 // watch doubts what was seen while load was on.
 func (d *doubter) watch() {
-	d.unless(len(d.Looks) > 1, "nobody looked")
+	d.unless(len(d.Looks) > 0, "nobody looked")
 	overlap := 0
 	for _, s := range d.Load {
 		most, _ := s.Overlap()

@@ -12,6 +12,8 @@ type Plan struct {
 	Streams []Stream
 	Fault   Fault         // without Ops the gateway is healthy
 	Latency time.Duration // that is swept: the load lasts a multiple of it
+	// During is done while the load is on.
+	During func(context.Context) error
 	// Then is done when the last answer is there, while everything is still watched and before the gateway is healed.
 	Then func(context.Context) error
 }
@@ -71,9 +73,20 @@ func (b *Bench) load(ctx context.Context, o *Observed) error {
 		o.Looks, err = b.watch(watching, every, func(l Look) { b.tell(o.Name, over, l) })
 		failed <- err
 	}()
+	beside := make(chan error, 1)
+	go func() {
+		if o.During == nil {
+			beside <- nil
+			return
+		}
+		beside <- o.During(ctx)
+	}()
 	began := time.Now()
 	load, err := attack(ctx, b.urls(), o.Streams)
 	o.Load, o.Wall = load, time.Since(began)
+	if during := <-beside; err == nil {
+		err = during
+	}
 	if err == nil && o.Then != nil {
 		err = o.Then(ctx)
 	}
