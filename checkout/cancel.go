@@ -217,7 +217,7 @@ func (h *Handler) GetCancel(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	request, err := ledger.LoadCancelRequest(r.Context(), h.cfg.DB, id)
+	request, err := ledger.LoadCancelRequest(r.Context(), h.cfg.Reads, id)
 	if err != nil {
 		return unavailable(err)
 	}

@@ -26,6 +26,7 @@ type Gateway interface {
 // Config is what a Handler needs.
 type Config struct {
 	DB      *pgxpool.Pool
+	Reads   *pgxpool.Pool // of what is only looked up, so that a flood of it does not stand before payments; nil = DB
 	Ledger  *ledger.Ledger
 	Gateway Gateway
 	Notices *Notices // sends events again
@@ -55,6 +56,7 @@ type Config struct {
 const tokenKeyMin = 16
 
 func (c Config) withDefaults() Config {
+	c.Reads = cmp.Or(c.Reads, c.DB)
 	c.OrderExpiry = cmp.Or(c.OrderExpiry, 30*time.Minute)
 	c.ConfirmBudget = cmp.Or(c.ConfirmBudget, ledger.ConfirmBudget)
 	c.AskBudget = cmp.Or(c.AskBudget, 6*time.Second)

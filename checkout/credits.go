@@ -31,7 +31,7 @@ func (h *Handler) GetCredits(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	account, err := ledger.LoadCredits(r.Context(), h.cfg.DB, customer)
+	account, err := ledger.LoadCredits(r.Context(), h.cfg.Reads, customer)
 	if err != nil {
 		return unavailable(err)
 	}

@@ -53,7 +53,7 @@ func (h *Handler) ListEvents(w http.ResponseWriter, r *http.Request) error {
 	if query == "" {
 		return invalid("state must be dead, pending or delivered")
 	}
-	rows, err := h.cfg.DB.Query(r.Context(), query, pgx.StrictNamedArgs{"limit": eventsMax})
+	rows, err := h.cfg.Reads.Query(r.Context(), query, pgx.StrictNamedArgs{"limit": eventsMax})
 	if err != nil {
 		return unavailable(fmt.Errorf("list events: %w", err))
 	}
@@ -72,7 +72,7 @@ func (h *Handler) ResendEvent(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	err = postgres.InTx(ctx, h.cfg.DB, func(tx pgx.Tx) error { return h.resend(ctx, tx, id) })
+	err = postgres.InTx(ctx, h.cfg.Reads, func(tx pgx.Tx) error { return h.resend(ctx, tx, id) })
 	if err != nil {
 		return unavailable(err)
 	}

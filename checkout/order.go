@@ -127,7 +127,7 @@ func (h *Handler) GetOrder(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	order, err := ledger.LoadOrder(r.Context(), h.cfg.DB, id)
+	order, err := ledger.LoadOrder(r.Context(), h.cfg.Reads, id)
 	if err != nil {
 		return unavailable(err)
 	}

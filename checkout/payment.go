@@ -87,7 +87,7 @@ func (h *Handler) GetPayment(w http.ResponseWriter, r *http.Request) error {
 	if !pgclient.ValidPaymentKey(key) {
 		return invalid("the payment key has no valid form")
 	}
-	p, _, err := ledger.Load(r.Context(), h.cfg.DB, key)
+	p, _, err := ledger.Load(r.Context(), h.cfg.Reads, key)
 	if err != nil {
 		return unavailable(err)
 	}
@@ -114,7 +114,7 @@ func (h *Handler) status(p ledger.Payment) reply {
 }
 
 func (h *Handler) openWork(r *http.Request, paymentKey string) ([]workView, error) {
-	rows, err := h.cfg.DB.Query(r.Context(), `
+	rows, err := h.cfg.Reads.Query(r.Context(), `
 		SELECT kind, transaction_key, opened_at, due_at, deadline, attempts, last_answer, notice_attempt, notice_next_at
 		FROM work
 		WHERE payment_key = @payment_key AND closed_at IS NULL

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-chi/chi/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"daesa/internal/postgres"
 	"daesa/internal/web"
@@ -26,10 +27,19 @@ const (
 )
 
 // DayHandler serves the business days.
-type DayHandler struct{ auditor *Auditor }
+type DayHandler struct {
+	auditor *Auditor
+	reads   *Auditor // what is only looked up
+}
 
-// NewDayHandler serves what the auditor knows of the days.
-func NewDayHandler(a *Auditor) *DayHandler { return &DayHandler{auditor: a} }
+// NewDayHandler serves what the auditor knows of the days. Look-ups are served by the pool of reads, so that a flood of
+// them does not stand before payments. A signature is not: the run that it closes the day with holds several connections
+// at once, and a few of those would wait for each other in a small pool.
+func NewDayHandler(a *Auditor, reads *pgxpool.Pool) *DayHandler {
+	cfg := a.cfg
+	cfg.DB = reads
+	return &DayHandler{auditor: a, reads: &Auditor{cfg: cfg}}
+}
 
 // ListDays serves GET /v1/days?from=2026-05-01&to=2026-05-31, newest first; the last 35 days when nothing is said.
 func (h *DayHandler) ListDays(w http.ResponseWriter, r *http.Request) error {
@@ -46,7 +56,7 @@ func (h *DayHandler) ListDays(w http.ResponseWriter, r *http.Request) error {
 		}
 		*into = parsed
 	}
-	days, err := h.auditor.Days(r.Context(), from, to)
+	days, err := h.reads.Days(r.Context(), from, to)
 	if err != nil {
 		return unavailable(err)
 	}
@@ -59,7 +69,7 @@ func (h *DayHandler) GetDay(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	d, err := h.auditor.Day(r.Context(), day)
+	d, err := h.reads.Day(r.Context(), day)
 	if err != nil {
 		return unavailable(err)
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/riverqueue/river"
 
-	"daesa/internal/postgres"
 	"daesa/internal/web"
 	"daesa/ledger"
 	"daesa/migrations"
@@ -28,7 +27,8 @@ type App struct {
 	cfg      Config
 	log      *slog.Logger
 	db       *pgxpool.Pool
-	limits   *pgxpool.Pool // of the rate limits
+	reads    *pgxpool.Pool
+	limits   *pgxpool.Pool
 	gateway  *pgclient.Client
 	registry *prometheus.Registry
 	metrics  *metrics
@@ -65,7 +65,7 @@ func New(ctx context.Context, cfg Config) (_ *App, err error) {
 	}
 	a.ready = &readiness{db: a.db}
 	a.metrics = newMetrics(a.registry, jobKinds())
-	watchPool(a.registry, a.db)
+	a.watchPools()
 	if err := a.metrics.recall(ctx, a.db); err != nil {
 		return nil, err
 	}
@@ -77,15 +77,10 @@ func New(ctx context.Context, cfg Config) (_ *App, err error) {
 
 // open connects to the database and wires the features over it.
 func (a *App) open(ctx context.Context) (err error) {
-	if a.db, err = postgres.Open(ctx, postgres.Config{
-		URL: a.cfg.DatabaseURL, MaxConns: a.cfg.DatabaseMax, ApplicationName: "daesa", Dial: a.cfg.Dial,
-	}); err != nil {
+	if err := a.openPools(ctx); err != nil {
 		return err
 	}
 	if err := requireMigrated(ctx, a.db); err != nil {
-		return err
-	}
-	if err := a.openLimits(ctx); err != nil {
 		return err
 	}
 	if err := ledger.SetSecondPerson(ctx, a.db, ledger.SecondPerson{Above: *a.cfg.SecondPersonAbove}, a.cfg.Now()); err != nil {
@@ -268,11 +263,7 @@ func (a *App) release() {
 	if a.gateway != nil {
 		a.gateway.Close()
 	}
-	for _, pool := range []*pgxpool.Pool{a.limits, a.db} {
-		if pool != nil {
-			pool.Close()
-		}
-	}
+	a.closePools()
 }
 
 // tokenKey signs status addresses. Without a key of its own it follows from the gateway's secret key, so that every

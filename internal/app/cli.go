@@ -92,7 +92,7 @@ type serveCommand struct {
 	GatewayFrom    []string      `name:"gateway-addresses" env:"DAESA_GATEWAY_ADDRESSES" help:"Addresses or CIDR blocks that the gateway sends from; they have a rate limit of their own."`
 	ConfirmLimit   int           `name:"confirm-rate-limit" env:"DAESA_CONFIRM_RATE_LIMIT" default:"120" help:"Approvals a minute and source."`
 	Admission      string        `env:"DAESA_ADMISSION" enum:"enforce,record" default:"enforce" help:"enforce, or record: count what would be refused and refuse nothing."`
-	DatabaseMax    int32         `name:"database-max-connections" env:"DAESA_DATABASE_MAX" default:"20" help:"Connections to PostgreSQL."`
+	DatabaseMax    int32         `name:"database-max-connections" env:"DAESA_DATABASE_MAX" default:"20" help:"Connections to PostgreSQL for payments, notices and jobs; a quarter as many more for look-ups, 4 for rate limits."`
 	ListEvery      time.Duration `name:"list-every" env:"DAESA_LIST_EVERY" default:"1m" help:"How often the gateway's list is read."`
 	SecondPerson   int64         `name:"second-person-above" env:"DAESA_SECOND_PERSON_ABOVE" default:"1000000" help:"Above how many won at risk a second person must confirm how a mismatch is resolved."`
 	StopTimeout    time.Duration `name:"stop-timeout" env:"DAESA_STOP_TIMEOUT" default:"45s" help:"How long a stop may wait for what is in flight."`

@@ -20,7 +20,7 @@ func JobKinds() []string { return jobKinds() }
 
 // PublicRoutes builds the public router once more, over a registry of its own.
 func PublicRoutes(a *App, registry *prometheus.Registry) (chi.Router, error) {
-	again := &App{cfg: a.cfg, log: a.log, registry: registry, features: a.features, limits: a.limits}
+	again := &App{cfg: a.cfg, log: a.log, registry: registry, features: a.features, reads: a.reads, limits: a.limits}
 	router, _, err := publicRoutes(again)
 	return router, err
 }

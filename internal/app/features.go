@@ -41,7 +41,7 @@ func newFeatures(a *App) (f features, err error) {
 	}
 	f.checkoutMetrics = checkout.NewMetrics(a.registry)
 	f.checkout, err = checkout.New(checkout.Config{
-		DB: a.db, Ledger: f.ledger, Gateway: a.gateway, Notices: f.notices, TokenKey: a.cfg.tokenKey(),
+		DB: a.db, Reads: a.reads, Ledger: f.ledger, Gateway: a.gateway, Notices: f.notices, TokenKey: a.cfg.tokenKey(),
 		MerchantID: a.cfg.MerchantID, OurOrders: ourOrders, Metrics: f.checkoutMetrics, Log: a.log, Now: a.cfg.Now,
 	})
 	if err != nil {
@@ -55,7 +55,7 @@ func newFeatures(a *App) (f features, err error) {
 	if err != nil {
 		return f, err
 	}
-	if f.desk, err = desk.New(desk.Config{DB: a.db, Now: a.cfg.Now}); err != nil {
+	if f.desk, err = desk.New(desk.Config{DB: a.reads, Now: a.cfg.Now}); err != nil {
 		return f, err
 	}
 	f.reconcile, err = reconcile.New(reconcile.Config{

@@ -1,12 +1,9 @@
 package app
 
 import (
-	"context"
 	"net/http"
-	"time"
 
 	"daesa/internal/admission"
-	"daesa/internal/postgres"
 	"daesa/internal/web"
 )
 
@@ -16,25 +13,6 @@ const (
 	ruleWebhookGateway = "webhook_gateway" // of the addresses that the gateway publishes
 	ruleConfirm        = "confirm"
 )
-
-// limitConnections is how many questions of rate limits may be at the database at once. One connection answers
-// thousands a second, the network aside, which is more than all other work of an instance lets it admit; four keep one slow answer
-// from holding up the rest.
-const limitConnections = 4
-
-// limitStatement ends a statement of a rate limit on the server, before the one who asks gives up: that would cost the
-// connection.
-const limitStatement = 40 * time.Millisecond
-
-// openLimits opens the connections of the rate limits. They are their own, so that a flood takes none from the money, and
-// a slow statement about money none from the limits.
-func (a *App) openLimits(ctx context.Context) (err error) {
-	a.limits, err = postgres.Open(ctx, postgres.Config{
-		URL: a.cfg.DatabaseURL, MaxConns: limitConnections, ApplicationName: "daesa-limits", StatementTimeout: limitStatement,
-		LockTimeout: limitStatement, RelaxedCommit: true, Dial: a.cfg.DialLimits,
-	})
-	return err
-}
 
 // gates are the middlewares that decide whether a request is let in.
 type gates struct {

@@ -50,22 +50,6 @@ func newMetrics(reg *prometheus.Registry, kinds []string) *metrics {
 	return m
 }
 
-// watchPool exports the database pool: a saturated one makes everything wait.
-func watchPool(reg prometheus.Registerer, db *pgxpool.Pool) {
-	factory := promauto.With(reg)
-	gauge := func(name, help string, read func(*pgxpool.Stat) float64) {
-		factory.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return read(db.Stat()) })
-	}
-	gauge("daesa_postgres_pool_acquired_connections", "Connections in use.",
-		func(s *pgxpool.Stat) float64 { return float64(s.AcquiredConns()) })
-	gauge("daesa_postgres_pool_max_connections", "Connections the pool may hold.",
-		func(s *pgxpool.Stat) float64 { return float64(s.MaxConns()) })
-	factory.NewCounterFunc(prometheus.CounterOpts{
-		Name: "daesa_postgres_pool_waits_total",
-		Help: "Times a request had to wait for a connection. Rising means the pool is saturated.",
-	}, func() float64 { return float64(db.Stat().EmptyAcquireCount()) })
-}
-
 // Work measures one job. It is River middleware around every worker.
 func (m *metrics) work(ctx context.Context, job *rivertype.JobRow, inner func(context.Context) error) error {
 	begin := time.Now()

@@ -27,7 +27,7 @@ func publicRoutes(a *App) (chi.Router, *web.Adapter, error) {
 		return nil, nil, err
 	}
 	f, handle := a.features, adapter.Handle
-	days := reconcile.NewDayHandler(f.reconcile.Auditor)
+	days := reconcile.NewDayHandler(f.reconcile.Auditor, a.reads)
 	r := chi.NewRouter()
 	r.NotFound(adapter.NotFound)
 	r.MethodNotAllowed(otherMethods(r, adapter))
