@@ -182,7 +182,7 @@ func TestPromtool(t *testing.T) {
 func planRules(t *testing.T) string {
 	t.Helper()
 	text := "groups:\n- name: plan\n  rules:\n"
-	for n, expr := range plan.Expressions([]string{"confirm", "store"}, 7*24*time.Hour) {
+	for n, expr := range plan.Expressions([]string{"confirm", plan.PathStore}, 7*24*time.Hour) {
 		text += fmt.Sprintf("  - record: plan:%d\n    expr: %q\n", n, expr)
 	}
 	path := filepath.Join(t.TempDir(), "plan.yaml")

@@ -156,7 +156,7 @@ func TestRules_NameWhatTheProgramExports(t *testing.T) {
 			check("scenario "+s.Name, input.Series)
 		}
 	}
-	paths := []string{string(pgclient.PathConfirm), string(pgclient.PathQuery)}
+	paths := []string{string(pgclient.PathConfirm), string(pgclient.PathQuery), plan.PathStore}
 	for _, expr := range plan.Expressions(paths, 7*24*time.Hour) {
 		check("plan", regexp.MustCompile(`\[[^]]*\]`).ReplaceAllString(expr, ""))
 	}

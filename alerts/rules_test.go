@@ -49,7 +49,9 @@ type sample struct {
 const everythingFiring = `count by (alertname, severity) (ALERTS{alertstate="firing"})`
 
 // scenarioFiles are the files of scenarios.
-func scenarioFiles() []string { return []string{"rules_test.yaml", "rules_day_test.yaml"} }
+func scenarioFiles() []string {
+	return []string{"rules_test.yaml", "rules_day_test.yaml", "rules_store_test.yaml"}
+}
 
 // load decodes a file of this folder and refuses fields that nobody reads, so that a misspelled one is noticed.
 func load(t *testing.T, name string, into any) {

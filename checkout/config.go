@@ -31,6 +31,11 @@ type Config struct {
 	Gateway Gateway
 	Notices *Notices // sends events again
 
+	// Store is asked before money moves; nil = nobody is. What happens when it is late or cannot be reached is a policy each.
+	Store            Store
+	StoreLate        StorePolicy
+	StoreUnreachable StorePolicy
+
 	// TokenKey signs the status addresses given to buyers. It must be the same on every instance.
 	TokenKey []byte
 	// MerchantID is what the gateway must say of every payment; "" = not checked.
@@ -57,6 +62,8 @@ const tokenKeyMin = 16
 
 func (c Config) withDefaults() Config {
 	c.Reads = cmp.Or(c.Reads, c.DB)
+	c.StoreLate = cmp.Or(c.StoreLate, StoreRefuse)
+	c.StoreUnreachable = cmp.Or(c.StoreUnreachable, StoreRefuse)
 	c.OrderExpiry = cmp.Or(c.OrderExpiry, 30*time.Minute)
 	c.ConfirmBudget = cmp.Or(c.ConfirmBudget, ledger.ConfirmBudget)
 	c.AskBudget = cmp.Or(c.AskBudget, 6*time.Second)
@@ -74,6 +81,8 @@ func (c Config) validate() error {
 		return errors.New("checkout: Gateway is required")
 	case c.Notices == nil:
 		return errors.New("checkout: Notices is required: it sends events again")
+	case !c.StoreLate.known() || !c.StoreUnreachable.known():
+		return errors.New("checkout: StoreLate and StoreUnreachable must be refuse or accept")
 	case len(c.TokenKey) < tokenKeyMin:
 		return errors.New("checkout: TokenKey must have at least 16 bytes: it signs the status addresses of buyers")
 	case c.OrderExpiry < 0 || c.ConfirmBudget < 0 || c.AskBudget < 0 || c.SettleBudget < 0:

@@ -104,8 +104,8 @@ func (h *Handler) confirm(ctx context.Context, wish ledger.Intent) (reply, error
 	return answer, err
 }
 
-// attempt claims a slot, commits the intent, sends, and records what came of it, in this order. With ErrOrderTaken it
-// names the payment that holds the order.
+// attempt claims a slot, asks the store, commits the intent, sends, and records what came of it, in this order. With
+// ErrOrderTaken it names the payment that holds the order.
 func (h *Handler) attempt(ctx context.Context, wish ledger.Intent) (answer reply, holder string, err error) {
 	permit, err := h.gateway.ReserveConfirm(ctx)
 	if err != nil {
@@ -113,7 +113,14 @@ func (h *Handler) attempt(ctx context.Context, wish ledger.Intent) (answer reply
 		return reply{}, "", unsent(err)
 	}
 	defer permit.Release()
-	intended, err := h.intend(ctx, wish)
+	accepted, err := h.askStore(ctx, wish)
+	if err != nil {
+		return reply{}, "", err
+	}
+	intended, err := h.intend(ctx, wish, accepted)
+	if !intended.Started && !errors.Is(err, postgres.ErrCommitUnknown) {
+		h.end(ctx, accepted)
+	}
 	switch {
 	case errors.Is(err, postgres.ErrCommitUnknown):
 		// Perhaps the intent stands, perhaps not, so nothing is sent. If it stands, so does its work.
@@ -132,9 +139,9 @@ func (h *Handler) attempt(ctx context.Context, wish ledger.Intent) (answer reply
 	return answer, "", err
 }
 
-// intend commits the intent. It runs to its end even when the buyer has hung up: a commit cut short would hold the
-// order for nothing.
-func (h *Handler) intend(ctx context.Context, wish ledger.Intent) (intended ledger.Intended, err error) {
+// intend commits the intent, and with it what the store said. It runs to its end even when the buyer has hung up: a commit
+// cut short would hold the order for nothing.
+func (h *Handler) intend(ctx context.Context, wish ledger.Intent, accepted acceptance) (intended ledger.Intended, err error) {
 	if err := ctx.Err(); err != nil {
 		return ledger.Intended{}, err
 	}
@@ -142,8 +149,12 @@ func (h *Handler) intend(ctx context.Context, wish ledger.Intent) (intended ledg
 	defer stop()
 	err = postgres.InTx(ctx, h.cfg.DB, func(tx pgx.Tx) (err error) {
 		intended, err = h.ledger.Intend(ctx, tx, wish)
-		return err
+		if err != nil || !intended.Started {
+			return err
+		}
+		return h.hold(ctx, tx, accepted, intended.Payment)
 	})
+	intended.Started = intended.Started && err == nil
 	return intended, err
 }
 

@@ -7,8 +7,12 @@
 // from our books as they stand after the outcome was recorded, never from the gateway's answer; "we do not know yet"
 // is a reply of its own, 202 with an address to ask at.
 //
-// Nothing here holds a database connection while the gateway is asked.
+// Where a store has to take orders on, it is asked before the intent: what it said is committed with the intent, and what
+// it may hold is released when nothing comes of the payment.
+//
+// Nothing here holds a database connection while the gateway or the store is asked.
 //
 // Start reading at confirm.go; conclude.go is what each verdict of the gateway means, cancel.go the way back,
-// once.go the idempotency of our own callers, notices.go and deliver.go the events.
+// once.go the idempotency of our own callers, notices.go and deliver.go the events; storeask.go, acceptance.go, fate.go and
+// settle.go are the store's part.
 package checkout

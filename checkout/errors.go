@@ -23,11 +23,15 @@ import (
 //	ErrCancelRefused   409  cancel_refused            carries the gateway's own code and words
 //	ErrBooksBehind     409  refundable_changed        worth sending again
 //	ErrInFlight        409  request_in_flight         with Retry-After
+//	ErrUnderWay        409  confirm_under_way         with Retry-After
+//	ErrStoreDeclined   409  store_declined            the detail is the store's reason; nothing was sent
 //	ErrKeyReused       422  idempotency_key_reused
 //	ErrMisconfigured   502  gateway_setup             our key or set-up was refused; somebody was paged
 //	ErrUnprocessed     503  gateway_unprocessed       turned away there, nothing moved
 //	ErrBusy            503  gateway_busy              turned away here, nothing was sent
 //	ErrDown            503  gateway_down              the breaker is open, nothing was sent
+//	ErrStoreLate       503  store_late                the store did not answer in time, nothing was sent
+//	ErrStoreDown       503  store_down                the store cannot be reached, nothing was sent
 //	ErrUnavailable     503  database_unavailable
 var (
 	// ErrRequest means that a field is not what the route reads.
@@ -60,6 +64,14 @@ var (
 	ErrBusy = errors.New("too many payments at once")
 	// ErrDown means that the gateway does not answer at present. Nothing was sent, the order stays payable.
 	ErrDown = errors.New("the gateway does not answer at present")
+	// ErrUnderWay means that an earlier press for the same order is waiting for the store. Nothing was sent by this one.
+	ErrUnderWay = errors.New("the order is being confirmed by an earlier request")
+	// ErrStoreDeclined means that the merchant's store does not take the order on. Nothing was sent, the order stays payable.
+	ErrStoreDeclined = errors.New("the store does not take the order on")
+	// ErrStoreLate means that the merchant's store had no time for the order. Nothing was sent, the order stays payable.
+	ErrStoreLate = errors.New("the store did not answer in time")
+	// ErrStoreDown means that the merchant's store cannot be reached. Nothing was sent, the order stays payable.
+	ErrStoreDown = errors.New("the store cannot be reached at present")
 	// ErrUnavailable means that the database cannot do the work now. Nothing was sent.
 	ErrUnavailable = errors.New("the database is not available at present")
 )
@@ -117,7 +129,7 @@ func (p reply) final() bool { return p.status == http.StatusOK || p.status == ht
 // conflicts lists what a caller is told about its own request, as opposed to failures of ours.
 func conflicts() []error {
 	return []error{
-		ErrRequest, ErrAmount, ErrRefundAccount, ErrKeyMissing, ErrBooksBehind, ErrInFlight, ErrKeyReused,
+		ErrRequest, ErrAmount, ErrRefundAccount, ErrKeyMissing, ErrBooksBehind, ErrInFlight, ErrKeyReused, ErrUnderWay,
 		ledger.ErrNotFound, ledger.ErrAmountDiffers, ledger.ErrOrderExpired, ledger.ErrOrderTaken, ledger.ErrOtherOrder,
 		ledger.ErrCancelUnderWay, ledger.ErrNotCancelable, ledger.ErrCancelTooMuch, ledger.ErrCancelPart,
 		web.ErrBodyMalformed, web.ErrBodyTooLarge, web.ErrUnsupportedMedia, web.ErrBodyTimeout,

@@ -15,7 +15,8 @@ type Keep struct {
 	// CallerRequests is how long a caller may repeat a request and get its reply: as long as the gateway itself
 	// remembers its idempotency keys.
 	CallerRequests time.Duration
-	// Events is for events that were delivered. Those that were not stay until they are.
+	// Events is for events that were delivered, and for questions to the store that are settled. Events that were not
+	// delivered stay until they are.
 	Events time.Duration
 }
 
@@ -55,6 +56,13 @@ func (w *TidyWorker) forget(ctx context.Context) error {
 				WHERE e.delivered_at < @before AND e.created_at < @before
 					AND NOT EXISTS (SELECT 1 FROM mismatches m WHERE m.payment_key = e.payment_key AND m.status <> 'resolved' OFFSET 0)
 				ORDER BY e.created_at
+				LIMIT @limit))`, pgx.StrictNamedArgs{"before": now.Add(-w.cfg.Keep.Events), "limit": tidyBatch}},
+		{"settled questions to the store", `
+			DELETE FROM acceptances
+			WHERE acceptance_id = ANY (ARRAY(
+				SELECT acceptance_id FROM acceptances
+				WHERE due_at IS NULL AND ended_at < @before
+				ORDER BY ended_at
 				LIMIT @limit))`, pgx.StrictNamedArgs{"before": now.Add(-w.cfg.Keep.Events), "limit": tidyBatch}},
 		{"accounts of refunds", `
 			UPDATE cancel_requests SET refund_account = NULL

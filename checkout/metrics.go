@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"daesa/checkout/store"
 	"daesa/ledger"
 	"daesa/pgclient"
 )
@@ -22,6 +23,9 @@ const (
 	resultUnprocessed result = "unprocessed" // turned away by the gateway
 	resultBusy        result = "busy"        // our cap; nothing was sent
 	resultDown        result = "down"        // our breaker; nothing was sent
+	resultDeclined    result = "declined"    // by the store; nothing was sent
+	resultStoreLate   result = "store_late"  // nothing was sent
+	resultStoreDown   result = "store_down"  // nothing was sent
 	resultUnknown     result = "unknown"     // 202: not known yet
 	resultConflict    result = "conflict"    // order taken, expired, other amount, in flight, …
 	resultFailed      result = "failed"      // our own failure: the database, a bug
@@ -30,7 +34,7 @@ const (
 func results() []result {
 	return []result{
 		resultApproved, resultWaiting, resultCanceled, resultRefused, resultUnprocessed, resultBusy, resultDown,
-		resultUnknown, resultConflict, resultFailed,
+		resultDeclined, resultStoreLate, resultStoreDown, resultUnknown, resultConflict, resultFailed,
 	}
 }
 
@@ -57,6 +61,7 @@ type Metrics struct {
 	events         *prometheus.CounterVec
 	deadEvents     prometheus.Gauge
 	ordersExpired  prometheus.Counter
+	store          storeMetrics
 }
 
 // NewMetrics registers the metrics and creates every series at zero.
@@ -65,7 +70,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		confirms: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "daesa_checkout_confirms_total",
-			Help: "Requests to approve, by answer. busy and down were never sent; unknown is being asked about.",
+			Help: "Requests to approve, by answer. busy, down, declined, store_late and store_down were never sent; unknown is being asked about.",
 		}, []string{"result"}),
 		confirmSeconds: factory.NewHistogram(prometheus.HistogramOpts{
 			Name:    "daesa_checkout_confirm_seconds",
@@ -74,7 +79,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		}),
 		refusedWon: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "daesa_checkout_refused_before_sending_krw_total",
-			Help: "Won of approvals that our own guard refused before anything was sent, by reason: sales that buyers had to try again.",
+			Help: "Won of approvals that were refused before anything was sent, by our own guard or for the store's sake: sales that buyers had to try again.",
 		}, []string{"reason"}),
 		cancels: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "daesa_checkout_cancels_total", Help: "Requests to cancel, by answer.",
@@ -90,6 +95,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		ordersExpired: factory.NewCounter(prometheus.CounterOpts{
 			Name: "daesa_checkout_orders_expired_total", Help: "Orders that expired unpaid.",
 		}),
+		store: newStoreMetrics(factory),
 	}
 	for _, r := range results() {
 		m.confirms.WithLabelValues(string(r))
@@ -97,6 +103,11 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	}
 	for _, r := range pgclient.Refusals() {
 		m.refusedWon.WithLabelValues(string(r))
+	}
+	for _, word := range store.Words() {
+		if word != store.Accepted {
+			m.refusedWon.WithLabelValues(refusedBy(word))
+		}
 	}
 	for _, to := range []ledger.Audience{ledger.AudienceMerchant, ledger.AudienceCustomer} {
 		for _, d := range deliveries() {
@@ -157,6 +168,9 @@ func failureOf(err error) result {
 	}{
 		{ErrBusy, resultBusy},
 		{ErrDown, resultDown},
+		{ErrStoreDeclined, resultDeclined},
+		{ErrStoreLate, resultStoreLate},
+		{ErrStoreDown, resultStoreDown},
 		{ErrRefused, resultRefused},
 		{ErrCancelRefused, resultRefused},
 		{ErrUnprocessed, resultUnprocessed},

@@ -31,6 +31,9 @@ const past = `
 		CASE WHEN i % 500 = 1 THEN '{}'::jsonb END FROM sold WHERE i % 500 <> 0;
 	INSERT INTO mismatches (kind, fingerprint, status, payment_key, detail, opened_at, last_seen_at, resolved_at, resolved_as)
 	SELECT 'stale_unknown', i, 'resolved', 'pay-' || i, '-', at, at, at, 'auto' FROM sold;
+	INSERT INTO acceptances (acceptance_id, order_id, payment_key, attempt, currency, amount, state, word, asked_at, due_at, ended_at)
+	SELECT 'acc_' || lpad(i::text, 26, '0'), 'order-' || i, 'pay-' || i, 1, 'KRW', 1000, CASE WHEN i % 500 = 1 THEN 'held' ELSE 'kept' END,
+		'accepted', at, CASE WHEN i % 500 = 1 THEN at END, CASE WHEN i % 500 <> 1 THEN at END FROM sold WHERE i % 500 <> 0;
 	DROP TABLE sold;
 	ANALYZE`
 
@@ -51,10 +54,13 @@ func TestUpkeep_ReadsNoTableWhole(t *testing.T) {
 	must(t, err)
 	tidy, err := NewTidyWorker(cfg)
 	must(t, err)
+	settler, err := NewSettler(SettlerConfig{DB: db, Notices: notices, Metrics: cfg.Metrics, Log: slog.New(slog.DiscardHandler), Now: time.Now})
+	must(t, err)
 	plans.Forget()
+	must(t, settler.Settle(t.Context()))
 	must(t, expire.Work(t.Context(), nil))
 	must(t, tidy.Work(t.Context(), nil))
-	found, err := plans.WholeTables(t.Context(), db, "orders", "payments", "events", "caller_requests", "cancel_requests", "mismatches")
+	found, err := plans.WholeTables(t.Context(), db, "orders", "payments", "events", "caller_requests", "cancel_requests", "mismatches", "acceptances")
 	if err != nil || len(found) > 0 {
 		t.Errorf("got %v and %d statements that read a table from end to end:\n%s", err, len(found), strings.Join(found, "\n\n"))
 	}

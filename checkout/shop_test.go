@@ -157,6 +157,8 @@ func testProblems() []web.ProblemRow {
 		row(ledger.ErrCancelUnderWay, 409, "cancel_under_way"), row(ledger.ErrNotCancelable, 409, "not_cancelable"),
 		row(ledger.ErrCancelTooMuch, 409, "cancel_too_much"), row(ledger.ErrCancelPart, 409, "cancel_part"),
 		row(ledger.ErrCreditsShort, 409, "credits_short"), row(ledger.ErrSpendDiffers, 422, "spend_differs"),
+		row(ErrUnderWay, 409, "confirm_under_way"), row(ErrStoreDeclined, 409, "store_declined"),
+		row(ErrStoreLate, 503, "store_late"), row(ErrStoreDown, 503, "store_down"),
 		row(web.ErrUnauthorized, 401, "unauthorized"), row(web.ErrBodyMalformed, 400, "malformed"),
 		row(web.ErrUnsupportedMedia, 415, "media"),
 	}

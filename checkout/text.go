@@ -22,7 +22,8 @@ func noticeText(kind ledger.EventKind, facts map[string]any) map[string]string {
 			"en": fmt.Sprintf("%s of the payment for order %s has been canceled and will be refunded. %s remains paid.",
 				english(amount, currency), order, english(balance, currency)),
 		}
-	case ledger.EventOrderPaid, ledger.EventOrderReopened, ledger.EventPaymentFailed, ledger.EventPaymentSurplus:
+	case ledger.EventOrderPaid, ledger.EventOrderReopened, ledger.EventPaymentFailed, ledger.EventPaymentSurplus,
+		ledger.EventStoreCheck:
 	}
 	return map[string]string{
 		"ko": fmt.Sprintf("주문 %s의 결제 상태가 변경되었습니다.", order),

@@ -27,13 +27,15 @@ const (
 	EventOrderCanceled          EventKind = "order.canceled"
 	EventOrderReopened          EventKind = "order.reopened" // a deposit fell back
 	EventPaymentFailed          EventKind = "payment.failed"
-	EventPaymentSurplus         EventKind = "payment.surplus" // money for an order already paid
+	EventPaymentSurplus         EventKind = "payment.surplus"   // money for an order already paid
+	EventStoreCheck             EventKind = "order.store_check" // the store and the order may not agree
 )
 
 // EventKinds lists every kind of event.
 func EventKinds() []EventKind {
 	return []EventKind{
 		EventOrderPaid, EventOrderPartiallyCanceled, EventOrderCanceled, EventOrderReopened, EventPaymentFailed, EventPaymentSurplus,
+		EventStoreCheck,
 	}
 }
 
@@ -49,10 +51,11 @@ type Announcement struct {
 	At         time.Time
 }
 
-func announcement(kind EventKind, to Audience, p Payment, reference string, facts map[string]any, at time.Time) Announcement {
-	sum := sha256.Sum256([]byte(strings.Join([]string{string(kind), string(to), p.Key, reference}, "\x00")))
+// NewAnnouncement makes an announcement about a payment; the reference tells it from others of its kind.
+func NewAnnouncement(kind EventKind, to Audience, orderID, paymentKey, reference string, facts map[string]any, at time.Time) Announcement {
+	sum := sha256.Sum256([]byte(strings.Join([]string{string(kind), string(to), paymentKey, reference}, "\x00")))
 	id := "evt_" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16]))
-	return Announcement{ID: id, Kind: kind, Audience: to, OrderID: p.OrderID, PaymentKey: p.Key, Facts: facts, At: at}
+	return Announcement{ID: id, Kind: kind, Audience: to, OrderID: orderID, PaymentKey: paymentKey, Facts: facts, At: at}
 }
 
 // tell works out who must hear of the effects, in the order in which they happened. What becomes of a surplus
@@ -114,5 +117,5 @@ func (e *effects) announce(kind EventKind, to Audience, reference string, amount
 		delete(facts, "payment_key")
 		facts["customer_id"] = e.order.CustomerID
 	}
-	e.announcements = append(e.announcements, announcement(kind, to, e.after, reference, facts, at))
+	e.announcements = append(e.announcements, NewAnnouncement(kind, to, e.after.OrderID, e.after.Key, reference, facts, at))
 }

@@ -29,7 +29,7 @@ func (e *effects) batch(o Observation, now time.Time) *pgx.Batch {
 	e.queueAccountWork(b, o, now)
 	e.queueWork(b, o, now)
 	for _, a := range e.announcements {
-		queueAnnouncement(b, a, now)
+		QueueAnnouncement(b, a, now)
 	}
 	return b
 }
@@ -123,9 +123,9 @@ func queueCancel(b *pgx.Batch, c Cancel, p Payment) {
 		})
 }
 
-// queueAnnouncement keeps an announcement. A payment can fail twice, revived in between: the second time is the
+// QueueAnnouncement keeps an announcement. A payment can fail twice, revived in between: the second time is the
 // same event, and must not keep the books from being written.
-func queueAnnouncement(b *pgx.Batch, a Announcement, now time.Time) {
+func QueueAnnouncement(b *pgx.Batch, a Announcement, now time.Time) {
 	b.Queue(`
 		INSERT INTO events (event_id, kind, audience, order_id, payment_key, facts, created_at)
 		VALUES (@event_id, @kind, @audience, @order_id, @payment_key, @facts, @now)

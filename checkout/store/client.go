@@ -62,6 +62,7 @@ type Client struct {
 	slots     *guard.Bulkhead
 	releasing *guard.Bulkhead
 	breaker   *guard.Breaker
+	load      *guard.Load
 	http      *http.Client
 }
 
@@ -82,7 +83,9 @@ func New(cfg Config) (*Client, error) {
 		cfg: cfg, signer: signer, http: newHTTPClient(cfg, slots+releasesAtOnce),
 		slots:     guard.NewBulkhead(slots, cfg.Limits.Total-cfg.Limits.Least),
 		releasing: guard.NewBulkhead(releasesAtOnce, 0),
+		load:      guard.NewLoad(slots),
 	}
+	cfg.Metrics.load.Store(c.load)
 	c.breaker = guard.NewBreaker(cfg.Limits.Breaker, c.changed)
 	return c, nil
 }
@@ -149,9 +152,13 @@ func (u *Unsent) Word() Word {
 type Permit struct {
 	client   *Client
 	token    *guard.Token
+	since    time.Time // when the slot was got
 	until    time.Time // the end of the question, counted from before the wait
 	released atomic.Bool
 }
+
+// Until is the end of the question's time.
+func (p *Permit) Until() time.Time { return p.until }
 
 // Release gives back what the permit holds.
 func (p *Permit) Release() {
@@ -161,6 +168,7 @@ func (p *Permit) Release() {
 	p.token.Cancel()
 	p.client.cfg.Metrics.inFlight.WithLabelValues(string(PathAsk)).Dec()
 	p.client.slots.Release()
+	p.client.load.Release(time.Since(p.since))
 }
 
 // Reserve claims a slot, for which it waits as long as the answer still has its time, and the breaker's permission. From
@@ -169,6 +177,7 @@ func (c *Client) Reserve(ctx context.Context) (*Permit, error) {
 	began := time.Now()
 	refusal, ok := c.slots.Acquire(ctx)
 	c.cfg.Metrics.waited(time.Since(began))
+	c.load.Arrive(!ok && refusal == guard.RefusalCap)
 	if !ok {
 		c.cfg.Metrics.refused(PathAsk, refusal)
 		return nil, &Unsent{Reason: refusal}
@@ -180,7 +189,7 @@ func (c *Client) Reserve(ctx context.Context) (*Permit, error) {
 		return nil, &Unsent{Reason: guard.RefusalBreaker, RetryAfter: c.breaker.RetryAfter()}
 	}
 	c.cfg.Metrics.inFlight.WithLabelValues(string(PathAsk)).Inc()
-	return &Permit{client: c, token: token, until: began.Add(c.cfg.Limits.Total)}, nil
+	return &Permit{client: c, token: token, since: time.Now(), until: began.Add(c.cfg.Limits.Total)}, nil
 }
 
 // Ask asks the store under the permit, once. It ends with the question's time or with ctx, whichever is first.

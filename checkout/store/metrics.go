@@ -1,6 +1,7 @@
 package store
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -67,6 +68,7 @@ type Metrics struct {
 	refusals     *prometheus.CounterVec
 	answers      *prometheus.CounterVec
 	breaker      prometheus.Gauge
+	load         atomic.Pointer[guard.Load]
 }
 
 // NewMetrics registers the metrics and creates every series at zero.
@@ -98,6 +100,21 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		breaker: factory.NewGauge(prometheus.GaugeOpts{
 			Name: "daesa_store_breaker_state", Help: "0 closed, 1 half open, 2 open: the store is not asked.",
 		}),
+	}
+	for source, of := range map[string]func(predicted, measured float64) float64{
+		"predicted": func(predicted, _ float64) float64 { return predicted },
+		"measured":  func(_, measured float64) float64 { return measured },
+	} {
+		factory.NewGaugeFunc(prometheus.GaugeOpts{
+			Name:        "daesa_store_cap_refused_ratio",
+			Help:        "Part of the last minute's questions that found no slot in time: measured, and as 1 − cap ÷ (rate × time held) predicts.",
+			ConstLabels: prometheus.Labels{"source": source},
+		}, func() float64 {
+			if load := m.load.Load(); load != nil {
+				return of(load.Shares())
+			}
+			return 0
+		})
 	}
 	for _, path := range Paths() {
 		p := string(path)

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/riverqueue/river"
 
+	"daesa/checkout/store"
 	"daesa/internal/web"
 	"daesa/ledger"
 	"daesa/migrations"
@@ -30,6 +31,7 @@ type App struct {
 	reads    *pgxpool.Pool
 	limits   *pgxpool.Pool
 	gateway  *pgclient.Client
+	store    *store.Client // nil without one
 	registry *prometheus.Registry
 	metrics  *metrics
 	ready    *readiness
@@ -87,6 +89,9 @@ func (a *App) open(ctx context.Context) (err error) {
 		return err
 	}
 	if err := a.openGateway(); err != nil {
+		return err
+	}
+	if err := a.openStore(); err != nil {
 		return err
 	}
 	if a.features, err = newFeatures(a); err != nil {
@@ -262,6 +267,9 @@ func (a *App) release() {
 	}
 	if a.gateway != nil {
 		a.gateway.Close()
+	}
+	if a.store != nil {
+		a.store.Close()
 	}
 	a.closePools()
 }

@@ -24,6 +24,9 @@ func (a *App) Tidy(ctx context.Context) error {
 	})
 }
 
+// SettleAcceptances keeps or releases what the store took on and that is due.
+func (a *App) SettleAcceptances(ctx context.Context) error { return a.features.settler.Settle(ctx) }
+
 // RereadList reads the last days of the gateway's list again, unless that was done since the last night.
 func (a *App) RereadList(ctx context.Context) error {
 	_, err := a.features.reconcile.Mirror.RereadNightly(ctx)

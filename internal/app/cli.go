@@ -66,6 +66,7 @@ type serveCommand struct {
 	booksSettings
 	gatewaySettings
 	RetentionDays
+	storeSettings
 	guardSettings
 
 	TossSecurityKey string `name:"toss-security-key" env:"TOSS_SECURITY_KEY" help:"64 hexadecimal digits that sign payout and seller notices."`
@@ -218,6 +219,7 @@ func (s serveCommand) run(ctx context.Context, databaseURL string, log *slog.Log
 		ListEvery: s.ListEvery, SecondPersonAbove: &s.SecondPerson, StopTimeout: s.StopTimeout, Log: log,
 	}
 	s.booksSettings.apply(&cfg)
+	s.storeSettings.apply(&cfg)
 	s.guardSettings.apply(&cfg)
 	cfg.Retention = s.RetentionDays
 	if s.Embedded {

@@ -15,6 +15,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"daesa/checkout"
+	"daesa/checkout/store"
 	"daesa/internal/admission"
 	"daesa/internal/web"
 	"daesa/ledger"
@@ -42,6 +44,8 @@ type Config struct {
 	MerchantURL    string    // where order events are delivered
 	CustomerURL    string    // where customer notices are delivered
 	EventSecret    string    // whsec_…: signs what is delivered
+	StoreURL       string    // where the store is asked before money moves; "" = nobody is asked
+	StoreSecret    string    // whsec_…: signs what the store is sent
 	SealKeyFile    string    // signs the journal's heads; without it none are made
 	SealOldKeys    []string  // files of public keys that may have signed heads which the heads file does not know yet
 	HeadsFile      string    // where each head is also written; beside the key when empty
@@ -61,10 +65,14 @@ type Config struct {
 	WebhookDeadline    time.Duration
 	WebhookQueryBudget time.Duration
 
+	StoreLate        checkout.StorePolicy // what happens to a sale that the store is late for; "" = refuse
+	StoreUnreachable checkout.StorePolicy
+
 	Retention RetentionDays // how long is kept what may go
 
 	Paths       pgclient.Paths
 	Breakers    pgclient.Breakers
+	StoreLimits store.Limits
 	OneLine     int // requests let in at once, in one line in place of admission by class; 0 = by class
 	Now         func() time.Time
 	DatabaseNow func(context.Context) (time.Time, error) // the database's clock; asked for, unless Now is set and stands for it too
@@ -167,11 +175,11 @@ func (c Config) validate() error {
 	case (c.MerchantURL != "" || c.CustomerURL != "") && c.EventSecret == "":
 		return errors.New("set DAESA_EVENT_SECRET (whsec_…): events are delivered signed or not at all")
 	}
-	if err := c.Retention.validate(); err != nil {
+	if err := cmp.Or(c.Retention.validate(), c.validateStore()); err != nil {
 		return err
 	}
 	for name, address := range map[string]string{
-		"DAESA_MERCHANT_URL": c.MerchantURL, "DAESA_CUSTOMER_URL": c.CustomerURL, "TOSS_BASE_URL": c.TossURL,
+		"DAESA_MERCHANT_URL": c.MerchantURL, "DAESA_CUSTOMER_URL": c.CustomerURL, "DAESA_STORE_URL": c.StoreURL, "TOSS_BASE_URL": c.TossURL,
 	} {
 		if u, err := url.Parse(address); address != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
 			return fmt.Errorf("set %s to a full http or https address", name)

@@ -15,6 +15,7 @@ type features struct {
 	notices         *checkout.Notices
 	checkout        *checkout.Handler
 	checkoutMetrics *checkout.Metrics
+	settler         *checkout.Settler
 	webhook         *webhook.Handler
 	reconcile       *reconcile.Reconciler
 	sealer          *seal.Sealer
@@ -42,7 +43,14 @@ func newFeatures(a *App) (f features, err error) {
 	f.checkoutMetrics = checkout.NewMetrics(a.registry)
 	f.checkout, err = checkout.New(checkout.Config{
 		DB: a.db, Reads: a.reads, Ledger: f.ledger, Gateway: a.gateway, Notices: f.notices, TokenKey: a.cfg.tokenKey(),
+		Store: a.storeOf(), StoreLate: a.cfg.StoreLate, StoreUnreachable: a.cfg.StoreUnreachable,
 		MerchantID: a.cfg.MerchantID, OurOrders: ourOrders, Metrics: f.checkoutMetrics, Log: a.log, Now: a.cfg.Now,
+	})
+	if err != nil {
+		return f, err
+	}
+	f.settler, err = checkout.NewSettler(checkout.SettlerConfig{
+		DB: a.db, Notices: f.notices, Store: a.storeOf(), Metrics: f.checkoutMetrics, Log: a.log, Now: a.cfg.Now,
 	})
 	if err != nil {
 		return f, err

@@ -40,19 +40,29 @@ type tick struct {
 // ticks is everything the service does by itself, and when.
 func ticks(cfg Config) []tick {
 	return []tick{
-		{"@every 1s", queueSweep, reconcile.SweepArgs{}},                      // ask for what is due
-		{"@every " + cfg.ListEvery.String(), queueList, reconcile.ListArgs{}}, // read the newest of the gateway's list
-		{"@every 10m", queueList, reconcile.RereadArgs{}},                     // tonight, the last 4 days again
-		{"@every 1m", queueAudit, reconcile.AuditArgs{}},                      // prove the identity, by what changed
-		{"@every 10m", queueAudit, reconcile.AuditAllArgs{}},                  // tonight, in full
-		{"@every 10m", queueAudit, reconcile.CloseDaysArgs{}},                 // which closed day has no run?
-		{"@every 1m", queueTidy, webhook.ReapArgs{}},                          // close deliveries of a crash
-		{"CRON_TZ=Asia/Seoul 10 5 * * *", queueTidy, webhook.RetainArgs{}},    // forget what need not be kept
-		{"@every 30s", queueTidy, checkout.ExpireOrdersArgs{}},                // orders nobody paid
-		{"@every 10m", queueTidy, checkout.TidyCheckoutArgs{}},                // old idempotency keys
-		{"@every 1m", queueTidy, admission.TidyArgs{}},                        // sources that send no more
-		{"@every 1m", queueSeal, seal.Args{}},                                 // cut and sign the journal of a day that ended
+		{"@every 1s", queueSweep, reconcile.SweepArgs{}},                         // ask for what is due
+		{"@every " + cfg.ListEvery.String(), queueList, reconcile.ListArgs{}},    // read the newest of the gateway's list
+		{"@every 10m", queueList, reconcile.RereadArgs{}},                        // tonight, the last 4 days again
+		{"@every 1m", queueAudit, reconcile.AuditArgs{}},                         // prove the identity, by what changed
+		{"@every 10m", queueAudit, reconcile.AuditAllArgs{}},                     // tonight, in full
+		{"@every 10m", queueAudit, reconcile.CloseDaysArgs{}},                    // which closed day has no run?
+		{"@every 1m", queueTidy, webhook.ReapArgs{}},                             // close deliveries of a crash
+		{"CRON_TZ=Asia/Seoul 10 5 * * *", queueTidy, webhook.RetainArgs{}},       // forget what need not be kept
+		{storeEvery(cfg), checkout.StoreQueue, checkout.SettleAcceptancesArgs{}}, // keep or release what the store took on
+		{"@every 30s", queueTidy, checkout.ExpireOrdersArgs{}},                   // orders nobody paid
+		{"@every 10m", queueTidy, checkout.TidyCheckoutArgs{}},                   // old idempotency keys
+		{"@every 1m", queueTidy, admission.TidyArgs{}},                           // sources that send no more
+		{"@every 1m", queueSeal, seal.Args{}},                                    // cut and sign the journal of a day that ended
 	}
+}
+
+// storeEvery is how often the store's acceptances are looked at. Without a store there are none but those of a time when
+// there was one.
+func storeEvery(cfg Config) string {
+	if cfg.StoreURL == "" {
+		return "@every 1m"
+	}
+	return "@every 1s"
 }
 
 // jobKinds names every job, for the metrics.
@@ -83,6 +93,7 @@ func newJobs(a *App) (*river.Client[pgx.Tx], error) {
 			queueTidy:            {MaxWorkers: 2},
 			queueSeal:            {MaxWorkers: 1},
 			checkout.EventsQueue: {MaxWorkers: 8},
+			checkout.StoreQueue:  {MaxWorkers: 1},
 		},
 		// A tick that crashed is not worth rescuing for an hour: the next one does the same work.
 		RescueStuckJobsAfter:        15 * time.Minute,
@@ -124,6 +135,7 @@ func newWorkers(a *App) (*river.Workers, error) {
 	river.AddWorker(workers, events)
 	river.AddWorker(workers, expire)
 	river.AddWorker(workers, tidy)
+	river.AddWorker(workers, f.settler)
 	river.AddWorker(workers, limits)
 	river.AddWorker(workers, &webhook.ReapWorker{Handler: f.webhook})
 	river.AddWorker(workers, &webhook.RetainWorker{Handler: f.webhook})

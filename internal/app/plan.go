@@ -35,9 +35,6 @@ type planCommand struct {
 	JSON     bool `help:"Print JSON."`
 }
 
-// pathStore is the way to the store that accepts orders.
-const pathStore = "store"
-
 // planned is what the command prints.
 type planned struct {
 	Paths        []plannedPath `json:"paths"`
@@ -82,14 +79,14 @@ func (c planCommand) run(ctx context.Context, now time.Time, stdout io.Writer) e
 	if c.Prometheus != "" {
 		out.Over = plan.Span(c.Over)
 	}
-	for _, name := range []string{string(pgclient.PathConfirm), string(pgclient.PathQuery), pathStore} {
+	for _, name := range []string{string(pgclient.PathConfirm), string(pgclient.PathQuery), plan.PathStore} {
 		p := measured.Paths[name]
 		if p.Rate == 0 || p.P99 == 0 {
 			continue
 		}
 		p.Most = int(float64(c.Budget*out.Replicas) * ofOthers)
 		declared := pgclient.DeclaredCap(pgclient.PathName(name))
-		if name == pathStore {
+		if name == plan.PathStore {
 			p.Most, declared = c.StoreBears, c.StoreBears
 		}
 		p.Cap = cmp.Or(p.Cap, declared)
@@ -115,7 +112,7 @@ func (c planCommand) run(ctx context.Context, now time.Time, stdout io.Writer) e
 // measure is what Prometheus saw, with the flags over it.
 func (c planCommand) measure(ctx context.Context, now time.Time) (plan.Measured, error) {
 	m := plan.Measured{Paths: make(map[string]plan.Path)}
-	names := []string{string(pgclient.PathConfirm), string(pgclient.PathQuery), pathStore}
+	names := []string{string(pgclient.PathConfirm), string(pgclient.PathQuery), plan.PathStore}
 	if c.Prometheus != "" {
 		ctx, stop := context.WithTimeout(ctx, time.Minute)
 		defer stop()

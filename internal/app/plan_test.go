@@ -80,7 +80,7 @@ func TestPlan_FromPrometheus(t *testing.T) {
 	prometheus := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked := r.FormValue("query")
 		result := []any{}
-		if !strings.Contains(asked, `path="store"`) {
+		if !strings.Contains(asked, "daesa_store_") {
 			for _, a := range answers {
 				if strings.Contains(asked, a.asked) {
 					result = []any{map[string]any{"metric": map[string]string{}, "value": []any{1764460800, a.value}}}

@@ -17,7 +17,7 @@ import (
 // problems is the index of every error answer: the first row that matches wins, and an error without a row is a
 // 500 that says nothing.
 func problems() []web.ProblemRow {
-	return append(dayProblems(), []web.ProblemRow{
+	return append(append(dayProblems(), storeProblems()...), []web.ProblemRow{
 		// What the caller sent.
 		{Err: web.ErrBodyMalformed, Status: http.StatusBadRequest, Code: "body_malformed", Title: "The body is not the JSON object this route reads"},
 		{Err: web.ErrBodyTooLarge, Status: http.StatusRequestEntityTooLarge, Code: "body_too_large", Title: "The body is too large"},
@@ -88,6 +88,16 @@ func problems() []web.ProblemRow {
 		{Err: web.ErrRequestTimeout, Status: http.StatusServiceUnavailable, Code: "timeout", Title: "It took too long"},
 		{Err: context.DeadlineExceeded, Status: http.StatusServiceUnavailable, Code: "timeout", Title: "It took too long"},
 	}...)
+}
+
+// storeProblems answers for the merchant's store: what it said, or that it said nothing.
+func storeProblems() []web.ProblemRow {
+	return []web.ProblemRow{
+		{Err: checkout.ErrUnderWay, Status: http.StatusConflict, Code: "confirm_under_way", Title: "The order is being confirmed by an earlier request"},
+		{Err: checkout.ErrStoreDeclined, Status: http.StatusConflict, Code: "store_declined", Title: "The store does not take the order on; nothing was sent"},
+		{Err: checkout.ErrStoreLate, Status: http.StatusServiceUnavailable, Code: "store_late", Title: "The store did not answer in time; nothing was sent"},
+		{Err: checkout.ErrStoreDown, Status: http.StatusServiceUnavailable, Code: "store_down", Title: "The store cannot be reached at present; nothing was sent"},
+	}
 }
 
 // dayProblems answers who asks about business days, and signs them.

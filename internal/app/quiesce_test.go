@@ -28,6 +28,7 @@ func (w *world) quiesce() {
 		w.must(w.app.Tidy(w.Context()))
 		w.readList()
 		w.sweep()
+		w.must(w.app.SettleAcceptances(w.Context()))
 	}
 	w.sim.SetDelivery(tosssim.DeliveryPlan{Hold: true})
 }

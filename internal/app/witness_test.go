@@ -12,10 +12,12 @@ import (
 )
 
 // witness stands before the gateway and looks into the books at the moment a call that moves money arrives: the intent
-// to make it must be committed by then (I5), under the very idempotency key of the call.
+// to make it must be committed by then (I5), under the very idempotency key of the call. Where a store takes orders on, an
+// approval also needs what the store said, committed for this attempt.
 type witness struct {
-	db   *pgxpool.Pool
-	next http.Handler
+	db    *pgxpool.Pool
+	next  http.Handler
+	store bool
 
 	mu      sync.Mutex
 	strange []string
@@ -36,9 +38,11 @@ func (w *witness) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 func (w *witness) intended(ctx context.Context, key string) bool {
 	rows, err := w.db.Query(ctx, `
 		SELECT EXISTS (SELECT 1 FROM payments p, generate_series(1, p.generation) AS g
-				WHERE 'confirm-' || p.payment_key || '-' || g = $1 AND p.attempt >= 1)
+				WHERE 'confirm-' || p.payment_key || '-' || g = $1 AND p.attempt >= 1 AND (NOT $2 OR EXISTS (
+					SELECT 1 FROM acceptances a
+					WHERE a.payment_key = p.payment_key AND a.attempt = p.attempt AND a.state = 'held')))
 			OR EXISTS (SELECT 1 FROM cancel_requests r, generate_series(1, r.generation) AS g
-				WHERE 'cancel-' || r.request_id || '-' || g = $1)`, key)
+				WHERE 'cancel-' || r.request_id || '-' || g = $1)`, key, w.store)
 	if err != nil {
 		return false
 	}

@@ -64,6 +64,7 @@ func newWorld(tb testing.TB, settings ...setting) *world {
 		s(&w.cfg, &simulated)
 	}
 	w.openGateway(simulated)
+	w.witness.store = w.cfg.StoreURL != ""
 	w.app = w.start()
 	w.listen()
 	tb.Cleanup(w.finish)

@@ -49,24 +49,44 @@ func questions(paths []string, over string) []question {
 				m.Paths[name] = p
 			}
 		}
-		label := fmt.Sprintf(`path=%q`, name)
+		at := seriesOf(name)
 		all = append(all,
 			question{
-				`max_over_time(sum(rate(daesa_pgclient_queue_wait_seconds_count{` + label + `}[1m]))[` + over + `:1m])`,
+				`max_over_time(sum(rate(` + at.waits + `[1m]))[` + over + `:1m])`,
 				of(func(p *Path, v float64) { p.Rate = v }),
 			},
 			question{
-				`histogram_quantile(0.99, sum by (le) (increase(daesa_pgclient_call_seconds_bucket{` + label + `,result="ok"}[` + over + `])))`,
+				`histogram_quantile(0.99, sum by (le) (increase(` + at.times + `[` + over + `])))`,
 				of(func(p *Path, v float64) { p.P99 = time.Duration(v * float64(time.Second)) }),
 			},
-			question{`sum(daesa_pgclient_cap_calls{` + label + `})`, of(func(p *Path, v float64) { p.Cap = int(v) })},
+			question{`sum(` + at.cap + `)`, of(func(p *Path, v float64) { p.Cap = int(v) })},
 			question{
-				`sum(increase(daesa_pgclient_refusals_total{` + label + `,reason="cap"}[` + over + `])) / sum(increase(daesa_pgclient_queue_wait_seconds_count{` + label + `}[` + over + `]))`,
+				`sum(increase(` + at.refusals + `[` + over + `])) / sum(increase(` + at.waits + `[` + over + `]))`,
 				of(func(p *Path, v float64) { p.Refused = v }),
 			},
 		)
 	}
 	return all
+}
+
+// series names what a path exports: calls that wanted a slot, how long they took, the slots, and those that got none.
+type series struct{ waits, times, cap, refusals string }
+
+// PathStore is the way to the merchant's store, which exports series of its own.
+const PathStore = "store"
+
+func seriesOf(path string) series {
+	if path == PathStore {
+		return series{
+			waits: `daesa_store_queue_wait_seconds_count`, times: `daesa_store_call_seconds_bucket{path="ask"}`,
+			cap: `daesa_store_cap_calls{path="ask"}`, refusals: `daesa_store_refusals_total{path="ask",reason="cap"}`,
+		}
+	}
+	label := fmt.Sprintf(`path=%q`, path)
+	return series{
+		waits: `daesa_pgclient_queue_wait_seconds_count{` + label + `}`, times: `daesa_pgclient_call_seconds_bucket{` + label + `,result="ok"}`,
+		cap: `daesa_pgclient_cap_calls{` + label + `}`, refusals: `daesa_pgclient_refusals_total{` + label + `,reason="cap"}`,
+	}
 }
 
 // Span writes a time as Prometheus does: "1w", "24h" as "1d".

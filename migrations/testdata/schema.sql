@@ -356,6 +356,70 @@ BEGIN
         USING ERRCODE = 'integrity_constraint_violation', CONSTRAINT = 'day_signoffs_append_only';
 END $$;
 
+-- Name: acceptances; Type: TABLE; Schema: public; Owner: -
+
+CREATE TABLE public.acceptances (
+    acceptance_id text NOT NULL,
+    order_id text NOT NULL,
+    payment_key text NOT NULL,
+    attempt integer,
+    currency text NOT NULL,
+    amount bigint NOT NULL,
+    state text NOT NULL,
+    word text DEFAULT ''::text NOT NULL,
+    sent boolean DEFAULT true NOT NULL,
+    asked_at timestamp with time zone NOT NULL,
+    due_at timestamp with time zone,
+    owed_at timestamp with time zone,
+    releases integer DEFAULT 0 NOT NULL,
+    last_answer text DEFAULT ''::text NOT NULL,
+    ended_at timestamp with time zone,
+    told_at timestamp with time zone,
+    CONSTRAINT acceptances_amount_positive CHECK ((amount > 0)),
+    CONSTRAINT acceptances_answer_bounded CHECK ((length(last_answer) <= 200)),
+    CONSTRAINT acceptances_attempt_positive CHECK ((attempt >= 1)),
+    CONSTRAINT acceptances_end_is_dated CHECK (((ended_at IS NULL) = (state = ANY (ARRAY['asking'::text, 'held'::text, 'releasing'::text])))),
+    CONSTRAINT acceptances_held_for_an_attempt CHECK (((state <> ALL (ARRAY['held'::text, 'kept'::text])) OR ((attempt IS NOT NULL) AND (word <> ''::text)))),
+    CONSTRAINT acceptances_id_form CHECK ((acceptance_id ~ '^acc_[0-9a-z]{26}$'::text)),
+    CONSTRAINT acceptances_open_is_due CHECK (((state <> ALL (ARRAY['asking'::text, 'held'::text, 'releasing'::text])) OR (due_at IS NOT NULL))),
+    CONSTRAINT acceptances_owed_is_dated CHECK (((state <> ALL (ARRAY['releasing'::text, 'released'::text, 'given_up'::text])) OR (owed_at IS NOT NULL))),
+    CONSTRAINT acceptances_released_was_sent CHECK ((sent OR (state <> ALL (ARRAY['asking'::text, 'declined'::text, 'releasing'::text, 'released'::text, 'given_up'::text])))),
+    CONSTRAINT acceptances_state_known CHECK ((state = ANY (ARRAY['asking'::text, 'declined'::text, 'held'::text, 'kept'::text, 'releasing'::text, 'released'::text, 'void'::text, 'given_up'::text]))),
+    CONSTRAINT acceptances_word_known CHECK ((word = ANY (ARRAY[''::text, 'accepted'::text, 'declined'::text, 'late'::text, 'unreachable'::text])))
+);
+
+-- Name: TABLE acceptances; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON TABLE public.acceptances IS 'Questions to the merchant''s store, one for each attempt to approve. A row is committed before its question is sent, so that whatever crashes, somebody releases what the store may hold.';
+
+-- Name: COLUMN acceptances.payment_key; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.acceptances.payment_key IS 'Of the payment that is to be approved; it is in the books only once an intent is committed.';
+
+-- Name: COLUMN acceptances.attempt; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.acceptances.attempt IS 'The attempt of the payment, once its intent is committed: from then on the payment decides what becomes of the acceptance.';
+
+-- Name: COLUMN acceptances.word; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.acceptances.word IS 'What the store said, or that it said nothing; empty while nobody knows.';
+
+-- Name: COLUMN acceptances.sent; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.acceptances.sent IS 'The store may have got the question. What was never sent need not be released.';
+
+-- Name: COLUMN acceptances.due_at; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.acceptances.due_at IS 'When somebody looks at it again; NULL = never.';
+
+-- Name: COLUMN acceptances.owed_at; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.acceptances.owed_at IS 'Since when the store has to be told of the release.';
+
+-- Name: COLUMN acceptances.told_at; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.acceptances.told_at IS 'When the merchant was told to look at the order by hand.';
+
 -- Name: audit_dirty; Type: TABLE; Schema: public; Owner: -
 
 CREATE TABLE public.audit_dirty (
@@ -870,7 +934,7 @@ CREATE TABLE public.events (
     delivered_at timestamp with time zone,
     dead_at timestamp with time zone,
     CONSTRAINT events_audience_known CHECK ((audience = ANY (ARRAY['merchant'::text, 'customer'::text]))),
-    CONSTRAINT events_kind_known CHECK ((kind = ANY (ARRAY['order.paid'::text, 'order.partially_canceled'::text, 'order.canceled'::text, 'order.reopened'::text, 'payment.failed'::text, 'payment.surplus'::text])))
+    CONSTRAINT events_kind_known CHECK ((kind = ANY (ARRAY['order.paid'::text, 'order.partially_canceled'::text, 'order.canceled'::text, 'order.reopened'::text, 'payment.failed'::text, 'payment.surplus'::text, 'order.store_check'::text])))
 );
 
 -- Name: TABLE events; Type: COMMENT; Schema: public; Owner: -
@@ -1556,6 +1620,11 @@ ALTER TABLE public.work ALTER COLUMN work_id ADD GENERATED ALWAYS AS IDENTITY (
     CACHE 1
 );
 
+-- Name: acceptances acceptances_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.acceptances
+    ADD CONSTRAINT acceptances_pkey PRIMARY KEY (acceptance_id);
+
 -- Name: audit_dirty audit_dirty_pkey; Type: CONSTRAINT; Schema: public; Owner: -
 
 ALTER TABLE ONLY public.audit_dirty
@@ -1745,6 +1814,26 @@ ALTER TABLE ONLY public.second_person
 
 ALTER TABLE ONLY public.work
     ADD CONSTRAINT work_pkey PRIMARY KEY (work_id);
+
+-- Name: acceptances_due; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX acceptances_due ON public.acceptances USING btree (due_at) WHERE (due_at IS NOT NULL);
+
+-- Name: acceptances_ended; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX acceptances_ended ON public.acceptances USING btree (ended_at) WHERE (due_at IS NULL);
+
+-- Name: acceptances_of_order; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX acceptances_of_order ON public.acceptances USING btree (order_id);
+
+-- Name: acceptances_one_asking_per_order; Type: INDEX; Schema: public; Owner: -
+
+CREATE UNIQUE INDEX acceptances_one_asking_per_order ON public.acceptances USING btree (order_id) WHERE (state = 'asking'::text);
+
+-- Name: acceptances_open; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX acceptances_open ON public.acceptances USING btree (state, owed_at) WHERE (state = ANY (ARRAY['asking'::text, 'held'::text, 'releasing'::text]));
 
 -- Name: audit_judged_by_clock; Type: INDEX; Schema: public; Owner: -
 
@@ -2233,6 +2322,11 @@ CREATE TRIGGER work_dirty_new AFTER INSERT ON public.work FOR EACH ROW WHEN (((n
 -- Name: work work_dirty_truncated; Type: TRIGGER; Schema: public; Owner: -
 
 CREATE TRIGGER work_dirty_truncated AFTER TRUNCATE ON public.work FOR EACH STATEMENT EXECUTE FUNCTION public.audit_dirty_everything();
+
+-- Name: acceptances acceptances_order_id_fkey; Type: FK CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.acceptances
+    ADD CONSTRAINT acceptances_order_id_fkey FOREIGN KEY (order_id) REFERENCES public.orders(order_id);
 
 -- Name: cancel_requests cancel_requests_payment_key_fkey; Type: FK CONSTRAINT; Schema: public; Owner: -
 
