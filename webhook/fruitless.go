@@ -36,6 +36,7 @@ type fruitless struct {
 
 	mu        sync.Mutex
 	ofPayment map[string]*rate.Limiter
+	underWay  int // questions of which nobody knows yet what they prove
 }
 
 func newFruitless(replicas int) *fruitless {
@@ -45,20 +46,34 @@ func newFruitless(replicas int) *fruitless {
 	}
 }
 
-// mayAsk reports whether a notice may make us ask about the payment. Those that ask at the same time are not counted
-// yet: the cap of the query path bounds them.
-func (f *fruitless) mayAsk(paymentKey string, now time.Time) bool {
-	f.mu.Lock()
-	of := f.ofPayment[paymentKey]
-	f.mu.Unlock()
-	return f.all.TokensAt(now) >= 1 && (of == nil || of.TokensAt(now) >= 1)
-}
-
-// note counts a question that proved nothing. What was asked beyond the limits is owed by those who come after.
-func (f *fruitless) note(paymentKey string, now time.Time) {
-	f.all.ReserveN(now, 1)
+// begin reports whether a notice may make us ask about the payment. Over all payments each question that is under way
+// counts as one that proves nothing until end says what it was: that is known only once its answer has been compared with
+// the books, and a storm is fast while that is slow. For one payment it does not count: copies of a real notice come at
+// the same time.
+func (f *fruitless) begin(paymentKey string, now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	of := f.ofPayment[paymentKey]
+	if f.all.TokensAt(now) < float64(f.underWay+1) || of != nil && of.TokensAt(now) < 1 {
+		return false
+	}
+	f.underWay++
+	return true
+}
+
+// end tells what came of a question that was begun, and counts it if it proved nothing.
+func (f *fruitless) end(paymentKey string, now time.Time, provedNothing bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.underWay--
+	if provedNothing {
+		f.note(paymentKey, now)
+	}
+}
+
+// note counts a question that proved nothing. The lock is held.
+func (f *fruitless) note(paymentKey string, now time.Time) {
+	f.all.ReserveN(now, 1)
 	of := f.ofPayment[paymentKey]
 	if of == nil {
 		f.makeRoom(now)

@@ -12,13 +12,14 @@ func TestFruitless_OnePaymentNeverKeepsAnotherFromBeingAskedAbout(t *testing.T) 
 	f := newFruitless(1)
 	asked := 0
 	for range 2_000 { // a second apart
-		if f.mayAsk("pk_forged", now) {
+		if f.begin("pk_forged", now) {
 			asked++
-			f.note("pk_forged", now)
+			f.end("pk_forged", now, true)
 		}
-		if !f.mayAsk("pk_other", now) {
+		if !f.begin("pk_other", now) {
 			t.Fatal("the notices of one payment used up what all may cost")
 		}
+		f.end("pk_other", now, false)
 		now = now.Add(time.Second)
 	}
 	if want := fruitlessOfPayment + 2_000/60; asked < want-1 || asked > want+1 {
@@ -32,9 +33,9 @@ func TestFruitless_ManyPaymentsCostNoMoreThanOneSource(t *testing.T) {
 	f := newFruitless(3)
 	asked := 0
 	for n := range 60_000 { // a millisecond apart
-		if key := fmt.Sprintf("pk_%d", n); f.mayAsk(key, now) {
+		if key := fmt.Sprintf("pk_%d", n); f.begin(key, now) {
 			asked++
-			f.note(key, now)
+			f.end(key, now, true)
 		}
 		now = now.Add(time.Millisecond)
 	}
@@ -43,18 +44,50 @@ func TestFruitless_ManyPaymentsCostNoMoreThanOneSource(t *testing.T) {
 	}
 }
 
+// TestFruitless_ThoseUnderWayCount: a storm is faster than what its questions prove is known, and is bounded all the same.
+// What turns out to prove something costs nothing.
+func TestFruitless_ThoseUnderWayCount(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 4, 15, 1, 0, 0, 0, time.UTC)
+	f := newFruitless(1)
+	begun := func() (asked int) {
+		for n := range 1_000 {
+			if f.begin(fmt.Sprintf("pk_%d", n), now) {
+				asked++
+			}
+		}
+		return asked
+	}
+	if got := begun(); got != fruitlessOfAll {
+		t.Errorf("%d questions were begun at once, want %d", got, fruitlessOfAll)
+	}
+	for range 100 {
+		f.end("pk_0", now, false)
+	}
+	if got := begun(); got != 100 {
+		t.Errorf("%d questions were begun after 100 that proved something, want 100", got)
+	}
+}
+
+// count notes a question that proved nothing, allowed or not.
+func (f *fruitless) count(key string, now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.note(key, now)
+}
+
 func TestFruitless_MemoryIsBounded(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 4, 15, 1, 0, 0, 0, time.UTC)
 	f := newFruitless(1)
 	for n := range fruitlessPayments + 5_000 {
-		f.note(fmt.Sprintf("pk_%d", n), now)
+		f.count(fmt.Sprintf("pk_%d", n), now)
 		if len(f.ofPayment) > fruitlessPayments {
 			t.Fatalf("%d payments are remembered", len(f.ofPayment))
 		}
 	}
 	now = now.Add(time.Hour)
-	f.note("pk_late", now)
+	f.count("pk_late", now)
 	if len(f.ofPayment) != 1 {
 		t.Errorf("%d payments are remembered although an hour has passed", len(f.ofPayment))
 	}

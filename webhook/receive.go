@@ -104,10 +104,17 @@ func (h *Handler) handle(writing, asking context.Context, d delivery) verdict {
 	}
 	d.id, d.paymentKey = stored.DeliveryID, stored.PaymentKey
 	asked := h.cfg.Now()
-	if !h.fruitless.mayAsk(d.paymentKey, asked) {
+	if !h.fruitless.begin(d.paymentKey, asked) {
 		h.cfg.Metrics.queryFailed.WithLabelValues(reasonFruitless).Inc()
 		return h.conclude(writing, d, verdict{outcome: OutcomeQueryFailed, reason: reasonFruitless, cause: errFruitless})
 	}
+	v := h.question(writing, asking, d, asked)
+	h.fruitless.end(d.paymentKey, asked, v.outcome == OutcomeStateMismatch)
+	return v
+}
+
+// question asks the gateway and writes down what it says.
+func (h *Handler) question(writing, asking context.Context, d delivery, asked time.Time) verdict {
 	seen, reason, err := h.ask(asking, d.paymentKey)
 	d.queryTook = h.cfg.Now().Sub(asked)
 	h.cfg.Metrics.asked(reason, d.queryTook)
@@ -116,11 +123,7 @@ func (h *Handler) handle(writing, asking context.Context, d delivery) verdict {
 		h.quarantine(writing, d, err)
 		return v
 	}
-	v := h.record(writing, d, seen)
-	if v.outcome == OutcomeStateMismatch {
-		h.fruitless.note(d.paymentKey, asked)
-	}
-	return v
+	return h.record(writing, d, seen)
 }
 
 // ask puts the question to the gateway. It holds no lock and no database connection. The reason is "" when the gateway

@@ -29,7 +29,7 @@ type storm struct {
 func stormOf(quick bool) storm {
 	if quick {
 		return storm{
-			over: time.Second, forged: 240, everyReal: 40, payments: 4, confirms: 10, doubts: 2, latency: 20 * time.Millisecond,
+			over: time.Second, forged: 240, everyReal: 40, payments: 2, confirms: 10, doubts: 2, latency: 20 * time.Millisecond,
 			patience: 5 * time.Second,
 		}
 	}
@@ -39,13 +39,13 @@ func stormOf(quick bool) storm {
 	}
 }
 
-// What made-up notices may cost in questions: the declared limits of package webhook, and the cap of the questions that are
-// under way before the first of them is counted.
+// What made-up notices may cost in questions: the declared limits of package webhook. Those that are under way are counted
+// against the limit of all payments, and not against that of their own.
 const (
 	fruitlessOfPayment = 10
 	fruitlessOfAll     = 300
 	fruitlessPerSecond = 5
-	questionsAtOnce    = 60
+	noticesAtOnce      = 160 // the ceiling of their class
 )
 
 const noticeForged noticeKind = "forged"
@@ -239,7 +239,7 @@ func (run noticesRun) kind(kind noticeKind) harness.Sending {
 
 // allowed is the most questions that made-up notices may cost.
 func (size storm) allowed() int {
-	return min(size.payments*fruitlessOfPayment, fruitlessOfAll+int(fruitlessPerSecond*size.over.Seconds())) + questionsAtOnce
+	return min(size.payments*fruitlessOfPayment+noticesAtOnce, fruitlessOfAll+int(fruitlessPerSecond*(size.over+time.Second).Seconds()))
 }
 
 // asked is how many questions the made-up notices cost: those that were answered and bore nothing out.
