@@ -16,12 +16,12 @@ import (
 // ErrRateLimited means that one source sends faster than its limit refills.
 var ErrRateLimited = errors.New("rate limit exceeded")
 
-// sharedTimeout bounds the question to the database, the wait for a connection included. The statement takes 0.05 ms on
+// SharedTimeout bounds the question to the database, the wait for a connection included. The statement takes 0.05 ms on
 // one machine (docs/guards.md), and a network between two rooms adds 1 or 2 ms: what takes 50 ms is out of order, and a
 // request should not pay for that with more.
-const sharedTimeout = 50 * time.Millisecond
+const SharedTimeout = 50 * time.Millisecond
 
-// RateConfig holds what a [RateLimit] needs. Replicas, SourcesMax, RetryJitter and Now have defaults.
+// RateConfig holds what a [RateLimit] needs. All from Timeout on, but for Trusted and Enforce, has a default.
 type RateConfig struct {
 	Adapter *web.Adapter
 	Metrics *Metrics
@@ -30,6 +30,8 @@ type RateConfig struct {
 	Rules []Rule
 	// Shared counts for all instances; nil leaves each with its share.
 	Shared Shared
+	// Timeout is how long an answer of Shared is waited for.
+	Timeout time.Duration
 	// Replicas is how many instances share a rule when Shared does not answer.
 	Replicas int
 	// Trusted are the proxies whose X-Forwarded-For is believed.
@@ -45,6 +47,7 @@ type RateConfig struct {
 }
 
 func (c RateConfig) withDefaults() RateConfig {
+	c.Timeout = cmp.Or(c.Timeout, SharedTimeout)
 	c.Replicas = cmp.Or(c.Replicas, 1)
 	c.SourcesMax = cmp.Or(c.SourcesMax, sourcesMax)
 	c.RetryJitter = cmp.Or(c.RetryJitter, time.Second)
@@ -69,8 +72,8 @@ func (c RateConfig) validate() error {
 			return fmt.Errorf("admission: rule %q is not among those that NewMetrics was given", rule.Name)
 		}
 	}
-	if c.Replicas < 1 || c.SourcesMax < 1 || c.RetryJitter < 0 {
-		return errors.New("admission: Replicas and SourcesMax must be at least 1, and RetryJitter not negative")
+	if c.Replicas < 1 || c.SourcesMax < 1 || c.RetryJitter < 0 || c.Timeout < 0 {
+		return errors.New("admission: Replicas and SourcesMax must be at least 1, and no time negative")
 	}
 	return nil
 }
@@ -182,7 +185,7 @@ func (l *RateLimit) ask(ctx context.Context, rule *limited, key string) (time.Du
 	if !l.rest.ask(began) {
 		return 0, FallbackResting
 	}
-	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), sharedTimeout)
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), l.cfg.Timeout)
 	defer stop()
 	wait, err := l.cfg.Shared.Spend(ctx, rule.Rule, key)
 	ended := time.Now()

@@ -155,8 +155,8 @@ func TestRateLimit_FallsBackToItsShare(t *testing.T) {
 				passed++
 			}
 		}
-		if took := time.Since(began); took != failuresMost*sharedTimeout {
-			t.Errorf("took %s, want to wait %s for each of %d failures and no longer", took, sharedTimeout, failuresMost)
+		if took := time.Since(began); took != failuresMost*SharedTimeout {
+			t.Errorf("took %s, want to wait %s for each of %d failures and no longer", took, SharedTimeout, failuresMost)
 		}
 		if passed != 100 {
 			t.Errorf("got %d passed, want a third of the burst of 300", passed)
@@ -224,7 +224,7 @@ func TestRateLimit_OneTrialAtATime(t *testing.T) {
 		if took := time.Since(began); took != 0 {
 			t.Errorf("waited %s beside the one who tries", took)
 		}
-		time.Sleep(sharedTimeout)
+		time.Sleep(SharedTimeout)
 	})
 }
 

@@ -6,7 +6,7 @@ import (
 )
 
 // A database that has failed failuresMost times in a row is left alone for restFor. Each failure has cost a request up to
-// sharedTimeout; three are few enough to be no burden, and too many to be one slow statement. A second of local counting
+// SharedTimeout; three are few enough to be no burden, and too many to be one slow statement. A second of local counting
 // gives a source at most its share of a sixtieth of its rule.
 const (
 	failuresMost = 3

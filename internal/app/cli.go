@@ -67,36 +67,31 @@ type serveCommand struct {
 	gatewaySettings
 	RetentionDays
 	storeSettings
+	admissionSettings
 	guardSettings
 
 	TossSecurityKey string `name:"toss-security-key" env:"TOSS_SECURITY_KEY" help:"64 hexadecimal digits that sign payout and seller notices."`
 
-	Listen         string        `env:"DAESA_LISTEN" default:"127.0.0.1:8080" help:"Public address: checkout and webhook."`
-	PrivateListen  string        `name:"private-listen" env:"DAESA_PRIVATE_LISTEN" default:"127.0.0.1:9090" help:"Metrics, health and profiles. Keep it private."`
-	Embedded       bool          `env:"DAESA_EMBEDDED" help:"Start a PostgreSQL of our own on this machine, data kept. Refused with a live key."`
-	EmbeddedDir    string        `name:"embedded-dir" env:"DAESA_EMBEDDED_DIR" help:"Where its data is kept."`
-	PostgresBin    string        `name:"postgres-bin" env:"DAESA_POSTGRES_BIN" help:"Folder with initdb and postgres, when not found by itself."`
-	APIKeys        []string      `name:"api-keys" env:"DAESA_API_KEYS" help:"name=secret, for the merchant's own servers."`
-	TokenKey       string        `name:"token-key" env:"DAESA_TOKEN_KEY" help:"Signs the status address of a payment; derived from the secret key when empty."`
-	CORSOrigins    []string      `name:"cors-origins" env:"DAESA_CORS_ORIGINS" help:"Front ends that may call confirm, as scheme://host."`
-	TrustedProxies []string      `name:"trusted-proxies" env:"DAESA_TRUSTED_PROXIES" help:"Addresses or CIDR blocks whose X-Forwarded-For is believed."`
-	MerchantURL    string        `name:"merchant-url" env:"DAESA_MERCHANT_URL" help:"Where order events are delivered."`
-	CustomerURL    string        `name:"customer-url" env:"DAESA_CUSTOMER_URL" help:"Where customer notices are delivered."`
-	EventSecret    string        `name:"event-secret" env:"DAESA_EVENT_SECRET" help:"whsec_…, signs what is delivered (Standard Webhooks)."`
-	SealKeyFile    string        `name:"seal-key-file" env:"DAESA_SEAL_KEY_FILE" help:"Private key that signs the journal's daily heads; daesa seal-key makes one."`
-	SealOldKeys    []string      `name:"seal-old-keys" env:"DAESA_SEAL_OLD_KEYS" help:"Files of other public keys that may have signed heads which the heads file does not know yet, while keys are changed."`
-	HeadsFile      string        `name:"heads-file" env:"DAESA_HEADS_FILE" help:"Where each head is also written, outside the database; the key's file with .heads when empty."`
-	Replicas       int           `env:"DAESA_REPLICAS" default:"1" help:"Instances that share the caps."`
-	Lazy           bool          `env:"DAESA_LAZY" help:"Ask about a claimed cancel only at its last chance."`
-	RateLimit      int           `name:"webhook-rate-limit" env:"DAESA_WEBHOOK_RATE_LIMIT" default:"300" help:"Webhook deliveries a minute and source."`
-	GatewayLimit   int           `name:"gateway-rate-limit" env:"DAESA_GATEWAY_RATE_LIMIT" help:"Webhook deliveries a minute and address of the gateway's; as for others when left out."`
-	GatewayFrom    []string      `name:"gateway-addresses" env:"DAESA_GATEWAY_ADDRESSES" help:"Addresses or CIDR blocks that the gateway sends from; they have a rate limit of their own."`
-	ConfirmLimit   int           `name:"confirm-rate-limit" env:"DAESA_CONFIRM_RATE_LIMIT" default:"120" help:"Approvals a minute and source."`
-	Admission      string        `env:"DAESA_ADMISSION" enum:"enforce,record" default:"enforce" help:"enforce, or record: count what would be refused and refuse nothing."`
-	DatabaseMax    int32         `name:"database-max-connections" env:"DAESA_DATABASE_MAX" default:"20" help:"Connections to PostgreSQL for payments, notices and jobs; a quarter as many more for look-ups, 4 for rate limits."`
-	ListEvery      time.Duration `name:"list-every" env:"DAESA_LIST_EVERY" default:"1m" help:"How often the gateway's list is read."`
-	SecondPerson   int64         `name:"second-person-above" env:"DAESA_SECOND_PERSON_ABOVE" default:"1000000" help:"Above how many won at risk a second person must confirm how a mismatch is resolved."`
-	StopTimeout    time.Duration `name:"stop-timeout" env:"DAESA_STOP_TIMEOUT" default:"45s" help:"How long a stop may wait for what is in flight."`
+	Listen        string        `env:"DAESA_LISTEN" default:"127.0.0.1:8080" help:"Public address: checkout and webhook."`
+	PrivateListen string        `name:"private-listen" env:"DAESA_PRIVATE_LISTEN" default:"127.0.0.1:9090" help:"Metrics, health and profiles. Keep it private."`
+	Embedded      bool          `env:"DAESA_EMBEDDED" help:"Start a PostgreSQL of our own on this machine, data kept. Refused with a live key."`
+	EmbeddedDir   string        `name:"embedded-dir" env:"DAESA_EMBEDDED_DIR" help:"Where its data is kept."`
+	PostgresBin   string        `name:"postgres-bin" env:"DAESA_POSTGRES_BIN" help:"Folder with initdb and postgres, when not found by itself."`
+	APIKeys       []string      `name:"api-keys" env:"DAESA_API_KEYS" help:"name=secret, for the merchant's own servers."`
+	TokenKey      string        `name:"token-key" env:"DAESA_TOKEN_KEY" help:"Signs the status address of a payment; derived from the secret key when empty."`
+	CORSOrigins   []string      `name:"cors-origins" env:"DAESA_CORS_ORIGINS" help:"Front ends that may call confirm, as scheme://host."`
+	MerchantURL   string        `name:"merchant-url" env:"DAESA_MERCHANT_URL" help:"Where order events are delivered."`
+	CustomerURL   string        `name:"customer-url" env:"DAESA_CUSTOMER_URL" help:"Where customer notices are delivered."`
+	EventSecret   string        `name:"event-secret" env:"DAESA_EVENT_SECRET" help:"whsec_…, signs what is delivered (Standard Webhooks)."`
+	SealKeyFile   string        `name:"seal-key-file" env:"DAESA_SEAL_KEY_FILE" help:"Private key that signs the journal's daily heads; daesa seal-key makes one."`
+	SealOldKeys   []string      `name:"seal-old-keys" env:"DAESA_SEAL_OLD_KEYS" help:"Files of other public keys that may have signed heads which the heads file does not know yet, while keys are changed."`
+	HeadsFile     string        `name:"heads-file" env:"DAESA_HEADS_FILE" help:"Where each head is also written, outside the database; the key's file with .heads when empty."`
+	Replicas      int           `env:"DAESA_REPLICAS" default:"1" help:"Instances that share the caps."`
+	Lazy          bool          `env:"DAESA_LAZY" help:"Ask about a claimed cancel only at its last chance."`
+	DatabaseMax   int32         `name:"database-max-connections" env:"DAESA_DATABASE_MAX" default:"20" help:"Connections to PostgreSQL for payments, notices and jobs; a quarter as many more for look-ups, 4 for rate limits."`
+	ListEvery     time.Duration `name:"list-every" env:"DAESA_LIST_EVERY" default:"1m" help:"How often the gateway's list is read."`
+	SecondPerson  int64         `name:"second-person-above" env:"DAESA_SECOND_PERSON_ABOVE" default:"1000000" help:"Above how many won at risk a second person must confirm how a mismatch is resolved."`
+	StopTimeout   time.Duration `name:"stop-timeout" env:"DAESA_STOP_TIMEOUT" default:"45s" help:"How long a stop may wait for what is in flight."`
 
 	change func(*Config)
 }
@@ -213,13 +208,13 @@ func (s serveCommand) run(ctx context.Context, databaseURL string, log *slog.Log
 	cfg := Config{
 		DatabaseURL: databaseURL, TossURL: s.TossURL, TossSecretKey: s.TossSecretKey, TossSecurityKey: s.TossSecurityKey,
 		MerchantID: s.MerchantID, Listen: s.Listen, PrivateListen: s.PrivateListen, APIKeys: s.APIKeys, TokenKey: s.TokenKey,
-		CORSOrigins: s.CORSOrigins, TrustedProxies: s.TrustedProxies, MerchantURL: s.MerchantURL, CustomerURL: s.CustomerURL,
-		EventSecret: s.EventSecret, SealKeyFile: s.SealKeyFile, SealOldKeys: s.SealOldKeys, HeadsFile: s.HeadsFile, Replicas: s.Replicas, Lazy: s.Lazy, RateLimit: s.RateLimit, ConfirmRateLimit: s.ConfirmLimit, DatabaseMax: s.DatabaseMax,
-		GatewayRateLimit: s.GatewayLimit, GatewayAddresses: s.GatewayFrom, RecordOnly: s.Admission == "record",
+		CORSOrigins: s.CORSOrigins, MerchantURL: s.MerchantURL, CustomerURL: s.CustomerURL,
+		EventSecret: s.EventSecret, SealKeyFile: s.SealKeyFile, SealOldKeys: s.SealOldKeys, HeadsFile: s.HeadsFile, Replicas: s.Replicas, Lazy: s.Lazy, DatabaseMax: s.DatabaseMax,
 		ListEvery: s.ListEvery, SecondPersonAbove: &s.SecondPerson, StopTimeout: s.StopTimeout, Log: log,
 	}
 	s.booksSettings.apply(&cfg)
 	s.storeSettings.apply(&cfg)
+	s.admissionSettings.apply(&cfg)
 	s.guardSettings.apply(&cfg)
 	cfg.Retention = s.RetentionDays
 	if s.Embedded {

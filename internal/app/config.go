@@ -70,6 +70,8 @@ type Config struct {
 
 	Retention RetentionDays // how long is kept what may go
 
+	LimitTimeout time.Duration // how long a rate limit waits for the database
+
 	Paths       pgclient.Paths
 	Breakers    pgclient.Breakers
 	StoreLimits store.Limits
@@ -117,6 +119,7 @@ func (c Config) withDefaults() Config {
 	c.RateLimit = cmp.Or(c.RateLimit, DefaultRateLimit)
 	c.GatewayRateLimit = cmp.Or(c.GatewayRateLimit, c.RateLimit)
 	c.ConfirmRateLimit = cmp.Or(c.ConfirmRateLimit, DefaultConfirmRateLimit)
+	c.LimitTimeout = cmp.Or(c.LimitTimeout, admission.SharedTimeout)
 	c.DatabaseMax = cmp.Or(c.DatabaseMax, 20)
 	c.ListEvery = cmp.Or(c.ListEvery, time.Minute)
 	c.ListLag = cmp.Or(c.ListLag, 10*time.Minute)

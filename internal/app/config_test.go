@@ -103,6 +103,7 @@ func TestMain_CommandLine(t *testing.T) {
 		{"nothing to migrate", []string{"migrate"}, 1, "DAESA_DATABASE_URL"},
 		{"a live key on an embedded database", []string{"serve", "-embedded", "-toss-secret-key", "live_sk_abc"}, 1, "DAESA_DATABASE_URL"},
 		{"two databases", []string{"serve", "-embedded", "-database-url", url}, 1, "not both"},
+		{"neither enforced nor recorded", []string{"serve", "-admission", "off"}, 2, "record"},
 		{"serve without a key", []string{"serve", "-database-url", url}, 1, "TOSS_SECRET_KEY"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -42,6 +42,7 @@ func GuardsOf(args ...string) (Config, error) {
 	if _, err := parser.Parse(append([]string{"serve"}, args...)); err != nil {
 		return cfg, err
 	}
+	c.Serve.admissionSettings.apply(&cfg)
 	c.Serve.guardSettings.apply(&cfg)
 	return cfg, nil
 }

@@ -83,7 +83,7 @@ func newLimits(a *App, adapter *web.Adapter, metrics *admission.Metrics) (notice
 	}
 	limit := func(rules ...admission.Rule) (*admission.RateLimit, error) {
 		return admission.NewRateLimit(admission.RateConfig{
-			Adapter: adapter, Metrics: metrics, Rules: rules, Shared: shared, Replicas: a.cfg.Replicas, Trusted: proxies,
+			Adapter: adapter, Metrics: metrics, Rules: rules, Shared: shared, Timeout: a.cfg.LimitTimeout, Replicas: a.cfg.Replicas, Trusted: proxies,
 			Enforce: !a.cfg.RecordOnly, Now: a.cfg.limitNow,
 		})
 	}

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
@@ -28,10 +27,6 @@ const readingShare = 4
 // slow answer from holding up the rest.
 const limitConnections = 4
 
-// limitStatement ends a statement of a rate limit on the server, before the one who asks gives up: that would cost the
-// connection.
-const limitStatement = 40 * time.Millisecond
-
 // openPools connects to the database.
 func (a *App) openPools(ctx context.Context) (err error) {
 	money := postgres.Config{URL: a.cfg.DatabaseURL, MaxConns: a.cfg.DatabaseMax, ApplicationName: "daesa", Dial: a.cfg.Dial}
@@ -43,9 +38,11 @@ func (a *App) openPools(ctx context.Context) (err error) {
 	if a.reads, err = postgres.Open(ctx, reading); err != nil {
 		return err
 	}
+	// The server ends a statement before the one who asks gives up: that would cost the connection.
+	most := a.cfg.LimitTimeout * 4 / 5
 	a.limits, err = postgres.Open(ctx, postgres.Config{
-		URL: a.cfg.DatabaseURL, MaxConns: limitConnections, ApplicationName: "daesa-limits", StatementTimeout: limitStatement,
-		LockTimeout: limitStatement, RelaxedCommit: true, Dial: a.cfg.DialLimits,
+		URL: a.cfg.DatabaseURL, MaxConns: limitConnections, ApplicationName: "daesa-limits", StatementTimeout: most, LockTimeout: most,
+		RelaxedCommit: true, Dial: a.cfg.DialLimits,
 	})
 	return err
 }

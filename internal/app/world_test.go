@@ -56,7 +56,7 @@ func newWorld(tb testing.TB, settings ...setting) *world {
 	simulated := tosssim.Config{SecretKey: secretKey, Clock: w.clock}
 	w.cfg = app.Config{
 		DatabaseURL: w.url, Listen: "127.0.0.1:0", PrivateListen: "127.0.0.1:0", TossSecretKey: secretKey,
-		APIKeys: []string{"shop=" + apiSecret}, OpeningAt: opening().Add(-time.Hour), RateLimit: 1_000_000, ConfirmRateLimit: 1_000_000, DatabaseMax: 8,
+		APIKeys: []string{"shop=" + apiSecret}, OpeningAt: opening().Add(-time.Hour), RateLimit: 1_000_000, ConfirmRateLimit: 1_000_000, DatabaseMax: 8, LimitTimeout: 20 * time.Second,
 		StopTimeout: 20 * time.Second, Paths: patient(), Breakers: indifferent(), Now: w.clock.Now,
 		Log: slog.New(slog.NewJSONHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
