@@ -13,6 +13,8 @@ import (
 
 	"daesa/internal/admission"
 	"daesa/internal/app"
+	"daesa/internal/postgres"
+	"daesa/internal/postgres/postgrestest"
 	"daesa/pgclient/tosssim"
 )
 
@@ -355,5 +357,39 @@ func TestComeback_EverythingAtOnce(t *testing.T) {
 	w.requireAgreed()
 	if got := w.number(`SELECT count(*) FROM cancels`); got != distinct {
 		t.Errorf("got %d cancels, want %d, each once", got, distinct)
+	}
+}
+
+// TestRateLimit_RoundTrips: the question of the limit is one round trip on connections of its own, and adds none to what
+// a notice costs on those of the books.
+func TestRateLimit_RoundTrips(t *testing.T) {
+	t.Parallel()
+	var books, limits postgres.Config
+	meters := map[string]*postgrestest.Meter{"books": postgrestest.CountRoundTrips(&books), "limits": postgrestest.CountRoundTrips(&limits)}
+	w := newWorld(t, func(c *app.Config, _ *tosssim.Config) { c.Dial, c.DialLimits, c.DatabaseMax = books.Dial, limits.Dial, 4 })
+	cancel := func(order string) tosssim.Notice {
+		key := w.sell(order, 50_000)
+		w.dashboard(key, 0)
+		return w.newest(key)
+	}
+	warm := cancel("order-warm")
+	for range 2 {
+		w.wantDelivery(warm, http.StatusOK)
+	}
+	notice := cancel("order-0001")
+	for _, test := range []struct {
+		name string
+		most int64
+	}{{"applied", 5}, {"duplicate", 1}} {
+		for _, meter := range meters {
+			meter.Reset()
+		}
+		w.wantDelivery(notice, http.StatusOK)
+		if got := meters["books"].RoundTrips(); got > test.most || got == 0 {
+			t.Errorf("%s: got %d round trips to the books, want at most %d", test.name, got, test.most)
+		}
+		if got := meters["limits"].RoundTrips(); got != 1 {
+			t.Errorf("%s: got %d round trips for the limit, want 1", test.name, got)
+		}
 	}
 }
