@@ -366,7 +366,9 @@ func TestRateLimit_RoundTrips(t *testing.T) {
 	t.Parallel()
 	var books, limits postgres.Config
 	meters := map[string]*postgrestest.Meter{"books": postgrestest.CountRoundTrips(&books), "limits": postgrestest.CountRoundTrips(&limits)}
-	w := newWorld(t, func(c *app.Config, _ *tosssim.Config) { c.Dial, c.DialLimits, c.DatabaseMax = books.Dial, limits.Dial, 4 })
+	w := newWorld(t, func(c *app.Config, _ *tosssim.Config) {
+		c.Dial, c.DialLimits, c.DatabaseMax = books.Dial, limits.Dial, 4
+	})
 	cancel := func(order string) tosssim.Notice {
 		key := w.sell(order, 50_000)
 		w.dashboard(key, 0)
