@@ -30,7 +30,10 @@ func (h *Handler) concludeCancel(ctx context.Context, request ledger.CancelReque
 			}
 			answer := answered(request, result.Observation)
 			if !recorded.Bears(request, answer) { // nothing was booked, so nothing has ended
-				answer = ledger.CancelAnswer{Status: ledger.CancelRequestUnknown, Word: "contradicts the books: " + recorded.Detail}
+				answer = ledger.CancelAnswer{Status: ledger.CancelRequestUnknown, Word: "not booked yet: " + result.Observation.Word}
+			}
+			if recorded.Outcome == ledger.OutcomeConflict {
+				answer.Word = "contradicts the books: " + recorded.Detail
 			}
 			return h.ledger.SettleCancelRequest(ctx, tx, request.ID, answer)
 		})

@@ -60,7 +60,7 @@ func nextLook(since, now time.Time, ages ...time.Duration) (time.Time, bool) {
 // fallShown is whether more than the payment object says that the payment's last deposit fell back: the gateway's list has
 // something without money for the payment that is later than the deposit, or shows the deposit's own row without money or
 // no more; or a notice of the gateway's that bore the payment's secret was written after the deposit. None of them can be
-// from before the deposit. One that was booked again is as old as the first of its key.
+// from before the deposit, whose time has whole seconds. One that was booked again is as old as the first of its key.
 const fallShown = `EXISTS (
 			SELECT 1
 			FROM (SELECT k.transaction_key, COALESCE((SELECT min(f.captured_at) FROM captures f
@@ -69,8 +69,8 @@ const fallShown = `EXISTS (
 			WHERE EXISTS (SELECT 1 FROM mirror g WHERE g.payment_key = p.payment_key
 					AND ((g.kind = 'none' AND g.at > c.at)
 						OR (g.transaction_key = c.transaction_key AND (g.kind = 'none' OR g.waiting_since IS NOT NULL OR g.missing_since IS NOT NULL))))
-				OR EXISTS (SELECT 1 FROM work w WHERE w.payment_key = p.payment_key AND w.closed_at IS NULL AND w.told_at > c.at)
-				OR EXISTS (SELECT 1 FROM work w WHERE w.payment_key = p.payment_key AND w.closed_at IS NOT NULL AND w.told_at > c.at))`
+				OR EXISTS (SELECT 1 FROM work w WHERE w.payment_key = p.payment_key AND w.closed_at IS NULL AND w.told_at >= c.at + interval '1 second')
+				OR EXISTS (SELECT 1 FROM work w WHERE w.payment_key = p.payment_key AND w.closed_at IS NOT NULL AND w.told_at >= c.at + interval '1 second'))`
 
 // doubted reports whether the last look at the payment contradicted our books of its deposit.
 func (p Payment) doubted() bool { return !p.WaitingSeenAt.IsZero() || !p.MoneySeenAt.IsZero() }

@@ -42,7 +42,9 @@ func (m *Mirror) fellBack(ctx context.Context, tx pgx.Tx, b *gathered, rows []pg
 		JOIN payments p ON p.payment_key = g.payment_key
 		JOIN captures c ON c.payment_key = g.payment_key
 		WHERE p.virtual_account AND c.reversed_at IS NULL AND (g.transaction_key = c.transaction_key OR g.at > c.captured_at)
-			AND NOT EXISTS (SELECT 1 FROM work w WHERE w.payment_key = g.payment_key AND w.kind = 'deposit_watch'
+			AND NOT EXISTS (SELECT 1 FROM work w WHERE w.payment_key = g.payment_key AND w.kind = 'deposit_watch' AND w.closed_at IS NULL
+				AND w.last_asked_at > COALESCE(g.waiting_since, g.first_seen_at))
+			AND NOT EXISTS (SELECT 1 FROM work w WHERE w.payment_key = g.payment_key AND w.kind = 'deposit_watch' AND w.closed_at IS NOT NULL
 				AND w.last_asked_at > COALESCE(g.waiting_since, g.first_seen_at))`,
 		pgx.StrictNamedArgs{"keys": keys})
 	if err != nil {

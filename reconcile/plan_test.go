@@ -85,8 +85,12 @@ func TestEveryMinute_ReadsNoTableWhole(t *testing.T) {
 	s.exec(`ANALYZE`)
 	plans.Forget()
 	s.clock.Advance(time.Minute)
+	s.row("waits", "pay-400", "order-400", "WAITING_FOR_DEPOSIT", "0")
 	s.sweep()
 	s.poll()
+	if n := s.number(`SELECT count(*) FROM work WHERE payment_key = 'pay-400' AND kind = 'deposit_watch' AND closed_at IS NULL`); n != 1 {
+		t.Errorf("got %d questions about a deposit that the list takes back, want one", n)
+	}
 	if st := s.audit(reconcile.ScopeRecent); st.Verdict != reconcile.VerdictBreaks || st.Sums[0].Canceled.Count != 1000 || st.Looked.Judged < 100 {
 		t.Errorf("got %s %v %+v %+v", st.Verdict, st.Reasons, st.Looked, st.Sums)
 	}

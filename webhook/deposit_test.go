@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"daesa/ledger"
 	"daesa/pgclient/tosssim"
@@ -101,6 +102,49 @@ func TestReceive_FallenDeposit(t *testing.T) {
 		t.Errorf("got work %v, want a question now", got)
 	}
 	s.wantBooks(t, key, ledger.StatusDone, 0, 0)
+}
+
+// TestReceive_FallenDepositIsTold: a callback that says waiting tells when the gateway wrote it, if it bears the payment's
+// secret; the one of the account's issue, sent again, tells nothing newer.
+func TestReceive_FallenDepositIsTold(t *testing.T) {
+	t.Parallel()
+	s := open(t, options{})
+	key := s.paidBy(t, "order-0001", 70_000, tosssim.VirtualAccount)
+	s.clock.Advance(time.Minute)
+	if err := s.sim.Deposit(key); err != nil {
+		t.Fatal(err)
+	}
+	s.learn(t, key, ledger.ChannelSweep)
+	s.clock.Advance(time.Minute)
+	told := func() string {
+		return one[string](t, s.db, `SELECT COALESCE(max(CASE WHEN told_at > (SELECT captured_at FROM captures) THEN 'after' ELSE 'before' END), 'nothing')
+			FROM work WHERE kind = 'deposit_watch' AND closed_at IS NULL AND told_at IS NOT NULL`)
+	}
+	if err := s.sim.RevertDeposit(key); err != nil {
+		t.Fatal(err)
+	}
+	fell := string(s.callbacks()[2])
+	s.send(t, []byte(strings.Replace(fell, `"createdAt":"`, `"createdAt":"never`, 1))).want(t, 200, webhook.OutcomeStatusIgnored)
+	s.send(t, []byte(regexp.MustCompile(`"secret":"[^"]*"`).ReplaceAllString(fell, `"secret":"ps_made_up"`)))
+	if got := told(); got != "nothing" {
+		t.Errorf("got told %s by a callback without its time, and by one with a wrong secret", got)
+	}
+	s.send(t, s.callbacks()[0]).want(t, 200, webhook.OutcomeStatusIgnored)
+	if got := told(); got != "before" {
+		t.Errorf("got told %s by the callback of the issue, want before", got)
+	}
+	s.send(t, []byte(strings.Replace(fell, `"createdAt":"2026`, `"createdAt":"2027`, 1))).want(t, 200, webhook.OutcomeStatusIgnored)
+	s.send(t, s.callbacks()[0]).want(t, 200, webhook.OutcomeStatusIgnored)
+	if got := told(); got != "after" {
+		t.Errorf("got told %s, want after: what an older notice says takes nothing from it", got)
+	}
+	if _, err := s.db.Exec(t.Context(), `UPDATE payments SET secret_digest = NULL; UPDATE work SET told_at = NULL`); err != nil {
+		t.Fatal(err)
+	}
+	s.send(t, []byte(fell)).want(t, 200, webhook.OutcomeStatusIgnored)
+	if got := told(); got != "nothing" {
+		t.Errorf("got told %s by a callback that nothing proves", got)
+	}
 }
 
 // TestReceive_DepositSecret: with a digest in the books a callback has to prove itself; without one it is a hint like

@@ -61,6 +61,28 @@ func TestDeposit_FallsBackAndComesAgain(t *testing.T) {
 	w.requireAgreed()
 }
 
+// TestDeposit_FallsBackAndItsNoticeComes: a notice that bears the payment's secret and was written after the deposit is a
+// second witness, so that nobody has to wait for the list.
+func TestDeposit_FallsBackAndItsNoticeComes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	key := w.issue("order-told", 50_000)
+	w.tell()
+	w.clock.Advance(time.Minute)
+	w.must(w.sim.Deposit(key))
+	w.tell()
+	w.later(15 * time.Second)
+	w.wantStanding("order-told", "200 paid", totals{1, 50_000, 0, 0})
+	w.clock.Advance(time.Minute)
+	w.must(w.sim.RevertDeposit(key))
+	w.tell()
+	w.later(15 * time.Second) // one look sees it,
+	w.later(40 * time.Second) // and a second one is believed
+	w.wantStanding("order-told", "200 pending", totals{0, 0, 0, 0})
+	w.quiesce()
+	w.requireAgreed()
+}
+
 func (w *world) wantStanding(order, status string, want totals) {
 	w.Helper()
 	if got := w.app.shop.status(order); got != status {

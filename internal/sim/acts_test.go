@@ -25,7 +25,7 @@ func one[T any](s *story, from ...T) T { return from[s.rng.IntN(len(from))] }
 func (s *story) any(methods ...tosssim.Method) *sale {
 	var all []*sale
 	for _, x := range s.sales {
-		if !x.spoilt && !x.fallen && (len(methods) == 0 || slices.Contains(methods, x.method)) {
+		if !x.spoilt && (len(methods) == 0 || slices.Contains(methods, x.method)) {
 			all = append(all, x)
 		}
 	}
@@ -147,10 +147,8 @@ func (s *story) twins() {
 	s.dashboard(x, 300)
 }
 
-// watched is for how long a deposit is asked about by itself. What falls back later is known by its notice alone.
-const watched = 20 * time.Hour
-
-// account is what happens to a virtual account: a deposit, one that falls back. Each is refused in the wrong state.
+// account is what happens to a virtual account: a deposit, one that falls back, be it days later. Each is refused in the
+// wrong state.
 func (s *story) account() {
 	var all []*sale
 	for _, x := range s.sales {
@@ -163,18 +161,14 @@ func (s *story) account() {
 	}
 	x := all[s.rng.IntN(len(all))]
 	if s.rng.IntN(4) == 0 {
-		if s.clock.Now().Sub(x.deposited) < watched {
-			err := s.gateway.RevertDeposit(x.key)
-			x.fallen = x.fallen || err == nil
-			s.tell("the deposit of %s falls back: %v", x.key, err)
+		err := s.gateway.RevertDeposit(x.key)
+		if err == nil {
+			x.fell = s.clock.Now()
 		}
+		s.tell("the deposit of %s falls back: %v", x.key, err)
 		return
 	}
-	err := s.gateway.Deposit(x.key)
-	if err == nil {
-		x.deposited = s.clock.Now()
-	}
-	s.tell("a deposit for %s: %v", x.key, err)
+	s.tell("a deposit for %s: %v", x.key, s.gateway.Deposit(x.key))
 }
 
 // anyNotice delivers any notice there ever was: early, again, out of order.

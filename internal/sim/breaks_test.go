@@ -39,6 +39,7 @@ func breaks() []contradiction {
 		{"the list has a cancel of another amount", func(s *story) bool { return s.forgeCancel() }},
 		{"the list has a capture of another amount", (*story).forgeCapture},
 		{"a row of the list changes its amount", (*story).changeRow},
+		{"the list takes back a deposit that stands", (*story).unlistDeposit},
 		{"the list has a word nobody knows", func(s *story) bool { return s.oddRow(ledger.KindUnrecognized, "PARTIAL_REVERSED", "700") }},
 		{"the list has a fraction of a won", func(s *story) bool { return s.oddRow(ledger.KindQuarantined, "CANCELED", "700.5") }},
 		{"money for an order that is not in the books", (*story).strangeCapture},
@@ -165,8 +166,27 @@ func (s *story) lastTransaction(payment string) string {
 	return o.Key
 }
 
-// old is a row of an untouched sale that the list has shown for a while.
+// old is a row of an untouched sale, but by virtual account, that the list has shown for a while.
 func (s *story) old(cancel bool) (row listed, x *sale) {
+	s.Helper()
+	return s.oldOf(cancel, func(x *sale, _ listed) bool { return x.method != tosssim.VirtualAccount })
+}
+
+// oldDeposit is the row of a deposit that stands, in both books.
+func (s *story) oldDeposit() (row listed, x *sale) {
+	s.Helper()
+	type known struct {
+		Row string `db:"transaction_key"`
+	}
+	both := rowsOf[known](s.town, `SELECT c.transaction_key FROM captures c JOIN mirror g USING (transaction_key)
+		WHERE c.reversed_at IS NULL AND g.kind = 'capture' AND g.waiting_since IS NULL AND g.missing_since IS NULL`)
+	return s.oldOf(false, func(x *sale, r listed) bool {
+		return x.method == tosssim.VirtualAccount && s.lastTransaction(x.key) == r.Key && slices.Contains(both, known{r.Key})
+	})
+}
+
+func (s *story) oldOf(cancel bool, which func(*sale, listed) bool) (row listed, x *sale) {
+	s.Helper()
 	var rows []listed
 	s.front.with(func() {
 		for _, r := range s.front.shown {
@@ -179,7 +199,7 @@ func (s *story) old(cancel bool) (row listed, x *sale) {
 	for _, r := range rows {
 		age := s.clock.Now().Sub(r.At)
 		for _, x := range s.sales {
-			if x.key == r.Payment && !x.spoilt && r.cancel() == cancel && r.won() > 0 && age > time.Hour && age < 2*24*time.Hour && x.method != tosssim.VirtualAccount {
+			if x.key == r.Payment && !x.spoilt && r.cancel() == cancel && r.won() > 0 && age > time.Hour && age < 2*24*time.Hour && which(x, r) {
 				fit, of = append(fit, r), append(of, x)
 			}
 		}
@@ -235,6 +255,32 @@ func (s *story) vanishCapture() bool {
 		covers: paid,
 	})
 	s.tell("the list forgets the capture %s", row.Key)
+	return true
+}
+
+// unlistDeposit makes the list show a deposit as the list may show one that fell back, while the payment goes on having it.
+func (s *story) unlistDeposit() bool {
+	row, x := s.oldDeposit()
+	if x == nil {
+		return false
+	}
+	x.spoilt = true
+	due := s.night().Add(3 * time.Hour)
+	changed := claim{kind: ledger.KindHistoryChanged, payments: []string{x.key}, transaction: row.Key, why: "the list takes the deposit back", due: due}
+	if s.rng.IntN(2) == 0 {
+		s.front.with(func() {
+			s.front.forged[row.Key] = map[string]json.RawMessage{"status": json.RawMessage(`"WAITING_FOR_DEPOSIT"`)}
+		})
+		s.tell("the list shows the deposit %s as waiting", row.Key)
+	} else {
+		s.front.with(func() { s.front.hidden[row.Key] = true })
+		changed.covers = s.expect(claim{
+			kind: ledger.KindOrderWithoutPayment, payments: []string{x.key}, why: "the row of its deposit is gone",
+			due: due, breaks: s.clock.Now(), broken: due,
+		})
+		s.tell("the list forgets the deposit %s", row.Key)
+	}
+	s.expect(changed)
 	return true
 }
 

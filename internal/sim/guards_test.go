@@ -73,6 +73,14 @@ func guards() []guard {
 		{"new work is looked at", "migrations/0005_dirty_keys.sql", `CREATE TRIGGER work_dirty_new AFTER INSERT ON`, `CREATE TRIGGER work_dirty_new AFTER UPDATE OF work_id ON`},
 		{"work that moved on is looked at", "migrations/0005_dirty_keys.sql", `CREATE TRIGGER work_dirty_changed AFTER UPDATE ON`, `CREATE TRIGGER work_dirty_changed AFTER UPDATE OF work_id ON`},
 		{"what a person accepted is looked at", "migrations/0005_dirty_keys.sql", `CREATE TRIGGER mismatches_dirty_changed AFTER UPDATE ON`, `CREATE TRIGGER mismatches_dirty_changed AFTER UPDATE OF mismatch_id ON`},
+		{"a deposit falls back by two witnesses, or after an hour", "ledger/account.go", `least := fallbackAloneAfter`, `least := fallbackConfirmAfter`},
+		{"a deposit that fell back and was canceled is both", "ledger/account.go", `case !o.VirtualAccount || p.Status != StatusDone:`, `case true:`},
+		{"a deposit is watched for a month", "ledger/deposit.go", `case paid && p.Status == StatusDone:`, `case false:`},
+		{"a row that takes a deposit back makes somebody ask", "reconcile/fallen.go", `if r.Kind == pgclient.TransactionNone && !r.At.Before(m.cfg.OpeningAt) {`, `if false {`},
+		{"a row that takes a deposit back is explained", "reconcile/keep.go", `if (k.Fell || moneyless(k, r)) && (first == r.Amount`, `if false && (first == r.Amount`},
+		{"a deposit whose row is gone is asked about", "reconcile/window.go", `case v.Deposit && v.Stands:`, `case false:`},
+		{"a deposit that the list alone takes back is reported", "reconcile/tend.go", `s.takenBack(ctx), `, ``},
+		{"a void of an account whose deposit fell back moves nothing", "reconcile/snapshot.go", `WHERE x.payment_key = p.payment_key AND x.reversed_at IS NULL OFFSET 0)`, `WHERE x.payment_key = p.payment_key OFFSET 0)`},
 		{"credits that were spent are reported", "ledger/credits.go", `WHERE moved.balance < 0 AND @revoked::bigint > 0`, `WHERE moved.balance < 0 AND @revoked::bigint < 0`},
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"daesa/internal/postgres"
 	"daesa/ledger"
 	"daesa/ledger/seal"
+	"daesa/pgclient/tosssim"
 	"daesa/reconcile"
 )
 
@@ -144,6 +145,7 @@ func (s *story) judge(final bool) {
 	s.requireVerdict(full)
 	s.requireGateway(full)
 	s.requireMismatches(final)
+	s.requireDeposits()
 	s.requireSound()
 	s.requireClosed(final)
 	if final {
@@ -364,6 +366,42 @@ func (s *story) requireClosed(final bool) {
 			s.Errorf("the closing of %s is %s: %v", day, v, statement.Reasons)
 		}
 	}
+}
+
+// requireDeposits: no deposit is taken back that never fell back; and one that did is taken back as soon as the list has
+// shown it and the payment was asked. A list that has no row of it is read again by night; where it shows nothing, the
+// money is looked at in the end.
+func (s *story) requireDeposits() {
+	s.Helper()
+	type deposit struct {
+		Payment string `db:"payment_key"`
+		Stands  bool   `db:"stands"`
+	}
+	for _, d := range rowsOf[deposit](s.town, `
+		SELECT payment_key, bool_or(reversed_at IS NULL) AS stands FROM captures
+		GROUP BY payment_key HAVING bool_or(reversed_at IS NOT NULL) OR count(*) = 1`) {
+		n := slices.IndexFunc(s.sales, func(x *sale) bool { return x.key == d.Payment && x.method == tosssim.VirtualAccount })
+		switch {
+		case n < 0:
+		case s.sales[n].fell.IsZero() && !d.Stands:
+			s.Errorf("the deposit of %s was taken back, and it never fell back", d.Payment)
+		case s.sales[n].fell.IsZero() || s.object(d.Payment).Status != "WAITING_FOR_DEPOSIT" || !d.Stands:
+		case s.clock.Now().After(s.shownFallen(s.sales[n].fell)):
+			s.Errorf("the deposit of %s fell back at %s, and stands in the books", d.Payment, s.sales[n].fell)
+		}
+	}
+}
+
+// shownFallen is when the list has shown for sure that a deposit fell back.
+func (s *story) shownFallen(at time.Time) time.Time {
+	switch s.listing.FallenRow {
+	case tosssim.FallenRowOwn:
+		return at.Add(25 * time.Minute)
+	case tosssim.FallenRowInPlace, tosssim.FallenRowGone:
+		return at.Add(32 * time.Hour)
+	case tosssim.FallenRowNone:
+	}
+	return at.Add(1000 * time.Hour)
 }
 
 // requireMoney: what moved at the gateway is in the books, in number and in won, but for what they can never have.

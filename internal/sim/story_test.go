@@ -51,9 +51,8 @@ type sale struct {
 	order, key, customer string
 	won, credits, spent  int64
 	method               tosssim.Method
-	deposited            time.Time
-	fallen               bool // its deposit fell back: it may come again, and nobody cancels it before the books know
-	spoilt               bool // something about it was made to contradict itself: nobody touches it any more
+	fell                 time.Time // when its deposit last fell back
+	spoilt               bool      // something about it was made to contradict itself: nobody touches it any more
 }
 
 // begin is where a story may begin: an ordinary week, the end of a month, of a year, of a February that has 29 days.
@@ -68,7 +67,7 @@ func newStory(tb testing.TB, seed uint64) *story {
 	rng := rand.New(rand.NewPCG(seed, 0x6461657361))
 	opening := begin(rng)
 	s := &story{
-		town: newTown(tb, opening, 1-2*rng.IntN(2)), seed: seed, rng: rng, opening: opening, aged: map[string]bool{},
+		town: newTown(tb, opening, listing(rng)), seed: seed, rng: rng, opening: opening, aged: map[string]bool{},
 		expired: map[string]int{}, unbooked: map[string]bool{}, verdicts: map[string]int{}, cells: map[cell]int{},
 		breaks: map[string]int{},
 	}
@@ -78,8 +77,14 @@ func newStory(tb testing.TB, seed uint64) *story {
 		}
 	})
 	s.front.quirks = quirks{voidKey: rng.IntN(3) == 0, voidAmount: rng.IntN(3) == 0, presentStatus: rng.IntN(3) == 0}
-	s.tell("the list: %+v", s.front.quirks)
+	s.tell("the list: %+v, a deposit that fell back: %s", s.front.quirks, s.listing.FallenRow)
 	return s
+}
+
+// listing draws what nobody documents of the gateway's list: the sign of cancels, and how it shows a deposit that fell back.
+func listing(rng *rand.Rand) tosssim.Config {
+	ways := tosssim.FallenRows()
+	return tosssim.Config{CancelRowSign: 1 - 2*rng.IntN(2), FallenRow: ways[rng.IntN(len(ways))]}
 }
 
 // play plays the story from the opening of the books to the end, and holds it against what must be true.

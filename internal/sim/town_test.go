@@ -42,6 +42,7 @@ type town struct {
 	clock   *tosssim.ManualClock
 	skew    *atomic.Int64 // how far the service's clock is ahead of the gateway's
 	gateway *tosssim.Sim
+	listing tosssim.Config // what nobody documents of the list
 	front   *front
 	line    *postgrestest.Line
 	cfg     app.Config
@@ -51,7 +52,7 @@ type town struct {
 	sealed  seal.Options // what an auditor holds in hand
 }
 
-func newTown(tb testing.TB, opening time.Time, sign int) *town {
+func newTown(tb testing.TB, opening time.Time, listing tosssim.Config) *town {
 	tb.Helper()
 	t := &town{
 		TB: tb, clock: tosssim.NewManualClock(opening), skew: &atomic.Int64{}, line: postgrestest.NewLine(),
@@ -62,7 +63,10 @@ func newTown(tb testing.TB, opening time.Time, sign int) *town {
 	t.db, err = postgres.Open(tb.Context(), postgres.Config{URL: url, MaxConns: 3, ApplicationName: "sim"})
 	t.must(err)
 	tb.Cleanup(t.db.Close)
-	t.gateway = tosssim.New(tosssim.Config{SecretKey: secretKey, MerchantID: merchantID, Clock: t.clock, CancelRowSign: sign})
+	t.listing = listing
+	t.gateway = tosssim.New(tosssim.Config{
+		SecretKey: secretKey, MerchantID: merchantID, Clock: t.clock, CancelRowSign: listing.CancelRowSign, FallenRow: listing.FallenRow,
+	})
 	t.gateway.SetDelivery(tosssim.DeliveryPlan{})
 	t.front = newFront(t.gateway, t.clock)
 	server := httptest.NewServer(t.front)

@@ -45,7 +45,7 @@ func faults() []faultKind {
 		{"reply garbled", func(s *story) func() bool {
 			return s.failing(2, one(s, tosssim.Garbage, tosssim.Reset), tosssim.Confirm, tosssim.Cancel, tosssim.Get)
 		}},
-		{"answer stale", func(s *story) func() bool { return s.failing(1, tosssim.Stale, tosssim.Get) }},
+		{"answer stale", func(s *story) func() bool { return s.failing(1+s.rng.IntN(4), tosssim.Stale, tosssim.Get) }},
 		{"notice lost", func(s *story) func() bool {
 			s.plan.Lose = 2 + s.rng.IntN(3)
 			return s.notices(func(n tosssim.Notice) bool { return n.Lost })
