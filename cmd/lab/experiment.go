@@ -31,6 +31,7 @@ type lab struct {
 	options
 	programs func() (harness.Programs, error) // the real ones, built when they are first asked for
 	fresh    func(ctx context.Context, database string) (url string, err error)
+	drop     func(ctx context.Context, database string) error // nil: databases end by themselves
 	out      io.Writer
 	progress io.Writer
 	log      *slog.Logger

@@ -51,7 +51,8 @@ func within() []experiment {
 	}
 }
 
-// loaded are those that put load on the real programs, in processes of their own.
+// loaded are those that put load on the real programs, in processes of their own. 0015 is kept for the store system that
+// is asked before money moves.
 func loaded() []experiment {
 	return []experiment{
 		{
@@ -123,7 +124,7 @@ func underLoad(run func(context.Context, *harness.Lab) (report.Result, error)) f
 		if err != nil {
 			return r, err
 		}
-		return run(ctx, &harness.Lab{Programs: programs, Fresh: l.fresh, Folder: folder, Quick: l.quick, Say: l.say})
+		return run(ctx, &harness.Lab{Programs: programs, Fresh: l.fresh, Drop: l.drop, Folder: folder, Quick: l.quick, Say: l.say})
 	}
 }
 

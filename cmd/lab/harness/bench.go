@@ -23,6 +23,8 @@ type Lab struct {
 	Programs Programs
 	// Fresh makes a database with all migrations and nothing else in it.
 	Fresh func(ctx context.Context, name string) (url string, err error)
+	// Drop takes it away again; nil leaves it.
+	Drop func(ctx context.Context, name string) error
 	// Folder is where programs keep what they print.
 	Folder string
 	// Quick is a run of seconds, which shows that the lab works.
@@ -64,7 +66,7 @@ func (l *Lab) Open(ctx context.Context, arm Arm) (_ *Bench, err error) {
 			err = closing(err, b.Close)
 		}
 	}()
-	if b.address, err = l.Fresh(ctx, "lab_overload"); err != nil {
+	if b.address, err = l.Fresh(ctx, b.database()); err != nil {
 		return nil, err
 	}
 	if b.DB, err = postgres.Open(ctx, postgres.Config{URL: b.address, MaxConns: 4, ApplicationName: "lab"}); err != nil {
@@ -107,8 +109,16 @@ func (b *Bench) Close() error {
 	if b.DB != nil {
 		b.DB.Close()
 	}
+	if b.lab.Drop != nil && b.address != "" {
+		ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+		defer stop()
+		errs = append(errs, b.lab.Drop(ctx, b.database()))
+	}
 	return errors.Join(append(errs, os.RemoveAll(b.folder))...)
 }
+
+// database is the name of the bench's own: another lab on this machine has another.
+func (b *Bench) database() string { return fmt.Sprint("lab_", os.Getpid()) }
 
 // urls are where the instances answer.
 func (b *Bench) urls() []string {
