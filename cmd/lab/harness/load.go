@@ -96,7 +96,7 @@ func (s Stream) send(ctx context.Context, urls []string) []Sent {
 	defer client.CloseIdleConnections()
 	attacker := vegeta.NewAttacker(vegeta.Client(client), vegeta.MaxWorkers(workersMax))
 	defer context.AfterFunc(ctx, func() { attacker.Stop() })()
-	pace := &pacer{stream: s}
+	pace := &pacer{stream: s, over: func() bool { return ctx.Err() != nil }}
 	sent := make([]Sent, 0, s.Requests)
 	for r := range attacker.Attack(s.targeter(urls), pace, 0, "") {
 		sent = append(sent, s.sent(r, pace.began))
@@ -171,6 +171,7 @@ func word(body []byte) string {
 // pacer is the open loop: a request is due at its instant, whatever became of those before it.
 type pacer struct {
 	stream Stream
+	over   func() bool // nobody wants the rest any more
 	began  time.Time
 }
 
@@ -180,7 +181,7 @@ func (p *pacer) Pace(elapsed time.Duration, sent uint64) (time.Duration, bool) {
 		p.began = time.Now().Add(-elapsed)
 	}
 	n := int(sent) //nolint:gosec // bounded by Requests
-	return max(0, p.stream.at(n)-elapsed), n >= p.stream.Requests
+	return max(0, p.stream.at(n)-elapsed), n >= p.stream.Requests || p.over()
 }
 
 // Rate is the constant rate.

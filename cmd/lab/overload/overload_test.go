@@ -1,0 +1,109 @@
+package overload
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"daesa/cmd/lab/harness"
+	"daesa/pgclient/tosssim"
+)
+
+// TestForge: the notice says canceled, in the gateway's own form, of a payment that is not.
+func TestForge(t *testing.T) {
+	t.Parallel()
+	approval := tosssim.Notice{TransmissionID: "a", Body: []byte(`{"eventType":"PAYMENT_STATUS_CHANGED","data":{"paymentKey":"pk","status":"DONE","totalAmount":5000,"balanceAmount":5000,"cancels":null}}`)}
+	made, err := forge(approval, 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var event struct {
+		Data struct {
+			PaymentKey, Status string
+			BalanceAmount      int
+			Cancels            []struct {
+				TransactionKey string
+				CancelAmount   int
+			}
+		}
+	}
+	if err := json.Unmarshal(made.Body, &event); err != nil {
+		t.Fatal(err)
+	}
+	d := event.Data
+	if d.PaymentKey != "pk" || d.Status != "CANCELED" || d.BalanceAmount != 0 || len(d.Cancels) != 1 || d.Cancels[0].CancelAmount != 5000 {
+		t.Errorf("got %+v", d)
+	}
+	if made.TransmissionID == approval.TransmissionID {
+		t.Error("it has the id of the true one")
+	}
+}
+
+// TestBurst_Predicted: what a bucket admits is its size and what refills until the last arrival.
+func TestBurst_Predicted(t *testing.T) {
+	t.Parallel()
+	size := burst{over: 30 * time.Second}
+	for _, test := range []struct{ notices, limit, want int }{{200, 100, 149}, {200, 300, 200}, {1500, 300, 449}} {
+		if got := size.predicted(burstTry{notices: test.notices, limit: test.limit}); got != test.want {
+			t.Errorf("%d at %d a minute: got %d, want %d", test.notices, test.limit, got, test.want)
+		}
+	}
+}
+
+// TestBrownoutRun_Predicted: 84 % at 5 s, as they found, and none where the cap is enough. What an approval took is measured
+// of those that were approved.
+func TestBrownoutRun_Predicted(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		took time.Duration
+		want string
+	}{{5 * time.Second, "84.0 %"}, {3 * time.Second, "73.3 %"}, {time.Second, "20.0 %"}, {500 * time.Millisecond, "0.0 %"}} {
+		confirms := harness.Sending{Stream: harness.Stream{Name: "confirms", Rate: 50}, Sent: []harness.Sent{
+			{Took: test.took, Status: 200, Word: "done"}, {Took: time.Millisecond, Status: 503, Word: "gateway_busy"},
+		}}
+		run := brownoutRun{Observed: harness.Observed{Load: []harness.Sending{confirms}}, slots: 40}
+		if got := percent(run.predicted()); got != test.want {
+			t.Errorf("%s: got %s, want %s", test.took, got, test.want)
+		}
+		if run.refused() != 1 || run.share() != 0.5 {
+			t.Errorf("got %d refused, a share of %v; want 1 of 2", run.refused(), run.share())
+		}
+	}
+}
+
+// TestSizes: every size of a run fits the harness's own checks: it lasts at least three times the latency, and a multiple.
+func TestSizes(t *testing.T) {
+	t.Parallel()
+	for _, quick := range []bool{true, false} {
+		b := brownoutOf(quick)
+		for _, latency := range b.latencies {
+			if latency > 0 && (b.over < 3*latency || b.over%latency != 0) {
+				t.Errorf("brownout, quick %v: %s is no multiple of %s", quick, b.over, latency)
+			}
+		}
+		w, d, f, s := webhooksOf(quick), debtOf(quick), floodOf(quick), stormOf(quick)
+		for name, times := range map[string][2]time.Duration{
+			"webhooks": {w.over, w.latency}, "debt": {d.over, d.latency}, "flood": {f.over, f.latency}, "storm": {s.over, s.latency},
+		} {
+			if times[0] < 3*times[1] || times[0]%times[1] != 0 {
+				t.Errorf("%s, quick %v: %s is no multiple of %s", name, quick, times[0], times[1])
+			}
+		}
+		if d.short >= d.latency || d.long <= d.latency {
+			t.Errorf("debt, quick %v: the limits %s and %s do not lie on both sides of %s", quick, d.short, d.long, d.latency)
+		}
+	}
+}
+
+// TestKindOf: of ten notices six are ignored, two are duplicates, two are cancels.
+func TestKindOf(t *testing.T) {
+	t.Parallel()
+	counts := make(map[noticeKind]int)
+	for n := range 10 {
+		counts[kindOf(n)]++
+	}
+	if got := fmt.Sprint(counts[noticeIgnored], counts[noticeDuplicate], counts[noticeCancel]); got != "6 2 2" {
+		t.Errorf("got %s", got)
+	}
+}
