@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -250,28 +251,54 @@ func (r acceptanceRow) check(reason checkReason, now time.Time) ledger.Announcem
 // errNoStore is the answer to a release when no store is configured any more.
 var errNoStore = errors.New("no store is configured")
 
-// release tells the store of the rows in hand, one after the other. The first that is not heard ends it: the others would
-// fare the same, and the store has enough to do.
+// release tells the store of the rows in hand, a few at a time. When one is not heard it is enough for now: the others
+// would fare the same, and the store has enough to do.
 func (s *Settler) release(ctx context.Context, owed []acceptanceRow, more func() bool) error {
-	for n, r := range owed {
+	for n := 0; n < len(owed); n += store.ReleasesAtOnce {
 		if n > 0 && !more() && ctx.Err() == nil {
-			return s.handBack(ctx, owed[n:])
+			return s.handBack(ctx, owed[n:], 0)
 		}
-		failure := errNoStore
-		if s.cfg.Store != nil {
-			failure = s.cfg.Store.Release(ctx, r.acceptance())
-		}
+		few := owed[n:min(n+store.ReleasesAtOnce, len(owed))]
+		failures := s.send(ctx, few)
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // it was we who stopped: the lease brings the rows back
 		}
-		if err := s.note(ctx, r, failure); err != nil {
+		failed := false
+		var busy []acceptanceRow
+		for i, r := range few {
+			if errors.Is(failures[i], store.ErrBusy) {
+				busy = append(busy, r)
+				continue
+			}
+			failed = failed || failures[i] != nil
+			if err := s.note(ctx, r, failures[i]); err != nil {
+				return err
+			}
+		}
+		if err := s.handBack(ctx, busy, time.Second); err != nil {
 			return err
 		}
-		if failure != nil {
-			return s.handBack(ctx, owed[n+1:])
+		if failed {
+			return s.handBack(ctx, owed[n+len(few):], releaseFirst)
 		}
 	}
 	return nil
+}
+
+// send tells the store of a few rows at once.
+func (s *Settler) send(ctx context.Context, rows []acceptanceRow) []error {
+	failures := make([]error, len(rows))
+	var group sync.WaitGroup
+	for n, r := range rows {
+		group.Go(func() {
+			failures[n] = errNoStore
+			if s.cfg.Store != nil {
+				failures[n] = s.cfg.Store.Release(ctx, r.acceptance())
+			}
+		})
+	}
+	group.Wait()
+	return failures
 }
 
 // note writes what came of an attempt to release.
@@ -298,8 +325,8 @@ func (s *Settler) note(ctx context.Context, r acceptanceRow, failure error) erro
 	return nil
 }
 
-// handBack lets rows that were taken in vain come due with the next try.
-func (s *Settler) handBack(ctx context.Context, rows []acceptanceRow) error {
+// handBack lets rows that were taken in vain come due after a while.
+func (s *Settler) handBack(ctx context.Context, rows []acceptanceRow, after time.Duration) error {
 	ids := make([]string, 0, len(rows))
 	for _, r := range rows {
 		ids = append(ids, r.ID)
@@ -309,7 +336,7 @@ func (s *Settler) handBack(ctx context.Context, rows []acceptanceRow) error {
 	}
 	_, err := s.cfg.DB.Exec(ctx, `
 		UPDATE acceptances SET due_at = @due_at WHERE acceptance_id = ANY (@ids) AND state = 'releasing'`,
-		pgx.StrictNamedArgs{"ids": ids, "due_at": s.cfg.Now().Add(releaseFirst)})
+		pgx.StrictNamedArgs{"ids": ids, "due_at": s.cfg.Now().Add(after)})
 	if err != nil {
 		return fmt.Errorf("hand %d releases back: %w", len(ids), err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"daesa/checkout/store"
 	"daesa/checkout/store/storesim"
+	"daesa/internal/postgres/postgrestest"
 	"daesa/ledger"
 	"daesa/pgclient/tosssim"
 )
@@ -163,21 +164,25 @@ func TestStore_ReleaseIsTriedUntilItIsHeard(t *testing.T) {
 		return orderID
 	}
 	first, second := refuse(), refuse()
+	for range store.ReleasesAtOnce {
+		refuse()
+	}
 	k.store.Fail(storesim.Fault{Op: storesim.Release, Kind: storesim.Status, Code: 503, N: -1})
 	k.later(2 * time.Second)
-	if got := k.store.Count(storesim.Release); got != 1 {
-		t.Errorf("%d releases at a store that fails, want one: the others would fare the same", got)
+	if got := k.store.Count(storesim.Release); got != store.ReleasesAtOnce {
+		t.Errorf("%d releases at a store that fails, want the first few: the others would fare the same", got)
 	}
 	k.wantAcceptances(first, 1, acceptanceReleasing)
 	k.wantAcceptances(second, 1, acceptanceReleasing)
 	k.later(4 * time.Second)
-	if got := k.store.Count(storesim.Release); got != 1 {
-		t.Errorf("%d releases before the next is due, want 1", got)
+	if got := k.store.Count(storesim.Release); got != store.ReleasesAtOnce {
+		t.Errorf("%d releases before the next is due, want %d", got, store.ReleasesAtOnce)
 	}
-	k.wantMetric(`daesa_checkout_acceptances{state="releasing"}`, 2)
+	k.wantMetric(`daesa_checkout_acceptances{state="releasing"}`, store.ReleasesAtOnce+2)
 	k.later(time.Second)
 	k.store.Fail(storesim.Fault{Op: storesim.Release, Kind: storesim.Status, Code: 503, N: -1, OrderID: second})
 	k.store.Heal()
+	k.later(20 * time.Second)
 	k.later(20 * time.Second)
 	k.wantAcceptances(first, 0, acceptanceReleased)
 	k.wantAcceptances(second, 0, acceptanceReleased)
@@ -250,4 +255,27 @@ func wordsOf[T ~string](all []T) []string {
 	}
 	slices.Sort(texts)
 	return texts
+}
+
+// TestStore_RoundTrips: without a store a confirm costs what it did, with one it costs two more.
+func TestStore_RoundTrips(t *testing.T) {
+	t.Parallel()
+	trips := func(s *shop, meter *postgrestest.Meter) int64 {
+		for range 3 { // what is prepared once is not prepared again
+			s.paid(1000)
+		}
+		orderID, key := s.order(1000)
+		must(t, s.db.Ping(t.Context())) // a connection idle for a second is tried before it is used
+		before := meter.RoundTrips()
+		s.confirm(key, orderID, 1000).wants(t, http.StatusOK, "done")
+		return meter.RoundTrips() - before
+	}
+	pool, meter := postgrestest.NewMetered(t)
+	without := trips(open(t, shopOptions{db: pool}), meter)
+	pool, meter = postgrestest.NewMetered(t)
+	k := openKitchen(t, shopOptions{db: pool})
+	k.unwatched = true
+	if with := trips(k.shop, meter); with != without+2 {
+		t.Errorf("got %d round trips with a store and %d without, want two more", with, without)
+	}
 }

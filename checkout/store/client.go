@@ -78,11 +78,11 @@ func New(cfg Config) (*Client, error) {
 	}
 	slots := cfg.Limits.share(cfg.Replicas)
 	cfg.Metrics.may(PathAsk, slots)
-	cfg.Metrics.may(PathRelease, releasesAtOnce)
+	cfg.Metrics.may(PathRelease, releasesKept)
 	c := &Client{
-		cfg: cfg, signer: signer, http: newHTTPClient(cfg, slots+releasesAtOnce),
+		cfg: cfg, signer: signer, http: newHTTPClient(cfg, slots+releasesKept),
 		slots:     guard.NewBulkhead(slots, cfg.Limits.Total-cfg.Limits.Least),
-		releasing: guard.NewBulkhead(releasesAtOnce, 0),
+		releasing: guard.NewBulkhead(releasesKept, 0),
 		load:      guard.NewLoad(slots),
 	}
 	cfg.Metrics.load.Store(c.load)
@@ -231,20 +231,24 @@ func (c *Client) tells(r result, left time.Duration) guard.Outcome {
 	return guard.Ignored
 }
 
-// ErrBusy means that another release is under way.
-var ErrBusy = errors.New("another release is at the store")
+// ErrBusy means that the store has all that it bears at once.
+var ErrBusy = errors.New("the store has no room for a release")
 
 // Release tells the store that an acceptance is void, once. Without an error the store has heard it; it may be told any
-// number of times.
+// number of times. It does not wait for a slot: one is kept for releases, and the others are taken while no question wants
+// them.
 func (c *Client) Release(ctx context.Context, a Acceptance) error {
-	if refusal, ok := c.releasing.Acquire(ctx); !ok {
-		c.cfg.Metrics.refused(PathRelease, refusal)
-		return ErrBusy
+	slot := c.releasing
+	if !slot.Try() {
+		if slot = c.slots; !slot.Try() {
+			c.cfg.Metrics.refused(PathRelease, guard.RefusalCap)
+			return ErrBusy
+		}
 	}
 	c.cfg.Metrics.inFlight.WithLabelValues(string(PathRelease)).Inc()
 	defer func() {
 		c.cfg.Metrics.inFlight.WithLabelValues(string(PathRelease)).Dec()
-		c.releasing.Release()
+		slot.Release()
 	}()
 	call, stop := context.WithTimeout(ctx, c.cfg.Limits.Release)
 	defer stop()

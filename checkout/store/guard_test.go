@@ -220,8 +220,8 @@ func TestAsk_AFailingStoreIsLeftAloneAndTriedAgain(t *testing.T) {
 	})
 }
 
-// TestRelease_OneAtATime: with the 24 questions it makes 25 at the store.
-func TestRelease_OneAtATime(t *testing.T) {
+// TestRelease_QuestionsGoFirst: with the 24 questions one release makes 25 at the store; with fewer there is room for more.
+func TestRelease_QuestionsGoFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		sim := storesim.New(storesim.Config{Secret: secret})
@@ -230,12 +230,12 @@ func TestRelease_OneAtATime(t *testing.T) {
 		for i := range 24 {
 			group.Go(func() { _, _ = ask(t, c, order(fmt.Sprint(i))) })
 		}
-		heard, busy := 0, 0
-		group.Go(func() {
-			var others sync.WaitGroup
+		synctest.Wait()
+		release := func() (heard, busy int) {
+			var releases sync.WaitGroup
 			var mu sync.Mutex
 			for range 3 {
-				others.Go(func() {
+				releases.Go(func() {
 					err := c.Release(t.Context(), order("gone"))
 					mu.Lock()
 					defer mu.Unlock()
@@ -246,11 +246,16 @@ func TestRelease_OneAtATime(t *testing.T) {
 					}
 				})
 			}
-			others.Wait()
-		})
+			releases.Wait()
+			return heard, busy
+		}
+		heard, busy := release()
 		group.Wait()
 		if heard != 1 || busy != 2 || sim.AtMost() != 25 {
-			t.Errorf("%d heard, %d busy, %d at the store at once", heard, busy, sim.AtMost())
+			t.Errorf("beside 24 questions: %d heard, %d busy, %d at the store at once", heard, busy, sim.AtMost())
+		}
+		if heard, busy = release(); heard != 3 || busy != 0 || c.slots.Held() != 0 || c.releasing.Held() != 0 {
+			t.Errorf("alone: %d heard, %d busy; %d and %d slots held", heard, busy, c.slots.Held(), c.releasing.Held())
 		}
 	})
 }

@@ -21,7 +21,7 @@ type Limits struct {
 // declared are the limits, with their evidence.
 //
 // Cap 24: a store was measured that answers 25 at once in 50 ms and takes longer for each one more; the 25th is left to
-// releases, which go one at a time. With a pool of 64 in front of it, waiting grew to 1.0 s and everything to 1.1 s, while
+// releases, which beyond that take slots that no question wants. With a pool of 64 in front of it, waiting grew to 1.0 s and everything to 1.1 s, while
 // the store itself took 61 ms. Total 800 ms: a buyer who waits longer presses again, and that makes the queue longer. Least
 // 200 ms: three times what the store takes at its busiest, so that who has waited is not sent only to be given up.
 //
@@ -34,8 +34,11 @@ func declared() Limits {
 	}
 }
 
-// releasesAtOnce is how many releases are at the store at once: together with the cap, what it bears.
-const releasesAtOnce = 1
+// releasesKept is the slots that are always there for releases: together with the cap, what the store bears.
+const releasesKept = 1
+
+// ReleasesAtOnce is how many releases are worth sending at once, when the store has slots to spare.
+const ReleasesAtOnce = 4
 
 func (l Limits) or(d Limits) Limits {
 	full := Limits{

@@ -55,6 +55,16 @@ func (b *Bulkhead) Acquire(ctx context.Context) (Refusal, bool) {
 	}
 }
 
+// Try takes a slot if one is free this instant.
+func (b *Bulkhead) Try() bool {
+	select {
+	case b.slots <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
 // Release gives a slot back.
 func (b *Bulkhead) Release() { <-b.slots }
 
