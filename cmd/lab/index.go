@@ -97,6 +97,12 @@ func loaded() []experiment {
 			"One bucket admits its size and what refills, however many instances there are; what it refuses is applied when it comes again.",
 			underLoad(overload.Burst), false,
 		},
+		{
+			"store-knee", "0015-store-knee", "more orders than the store that takes them on bears",
+			"A cap below the store's knee keeps its round trip as it is off the peak, nobody waits for it past 800 ms, and there are as " +
+				"many goroutines as rate × time explains.",
+			underLoad(overload.StoreKnee), false,
+		},
 	}
 }
 
