@@ -65,6 +65,21 @@ func TestAgreed(t *testing.T) {
 		{"word of an answer", ledger.KindUnrecognized, "", `SELECT 1`, later, ""},
 		{"money for an expired order", ledger.KindPaidAfterExpiry, "", later, "", ""},
 		{"a changed history", ledger.KindHistoryChanged, "cxl", later, "", ""},
+		{
+			"a deposit that is not listed, and fell back", ledger.KindOrderWithoutPayment, "", `SELECT 1`, `UPDATE captures SET reversed_at = now()`,
+			`UPDATE mirror SET missing_since = now()`,
+		},
+		{
+			"a deposit whose row is gone, and that fell back", ledger.KindHistoryChanged, "cap",
+			`UPDATE mismatches SET detail = 'the list had this row and no longer has it'`, `UPDATE captures SET reversed_at = now()`,
+			`UPDATE mirror SET missing_since = now()`,
+		},
+		{
+			"a deposit whose row waits, and that fell back", ledger.KindHistoryChanged, "cap",
+			`UPDATE mismatches SET detail = 'the list shows the row of the deposit without money, and the payment object does not'`,
+			`UPDATE captures SET reversed_at = now()`, `UPDATE mirror SET waiting_since = now()`,
+		},
+		{"a history that changed otherwise, of a deposit that fell back", ledger.KindHistoryChanged, "cap", `UPDATE captures SET reversed_at = now()`, "", ""},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

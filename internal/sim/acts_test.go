@@ -13,7 +13,7 @@ import (
 func (s *story) common() func() {
 	acts := []func(){
 		s.buy, s.buy, s.buy, s.ourCancel, s.ourCancel, s.dashboardCancel, s.dashboardCancel, s.twins, s.account, s.account,
-		s.again, s.anyNotice, s.otherSystem, s.spend, s.finishAny, s.secondWindow,
+		s.again, s.anyNotice, s.otherSystem, s.spend, s.finishAny, s.secondWindow, s.fallBack, s.fallBack,
 	}
 	return acts[s.rng.IntN(len(acts))]
 }
@@ -147,28 +147,52 @@ func (s *story) twins() {
 	s.dashboard(x, 300)
 }
 
-// account is what happens to a virtual account: a deposit, one that falls back, be it days later. Each is refused in the
-// wrong state.
+// account is a deposit into a virtual account, if one waits.
 func (s *story) account() {
+	if x := s.accountThat("WAITING_FOR_DEPOSIT"); x != nil {
+		s.tell("a deposit for %s: %v", x.key, s.gateway.Deposit(x.key))
+	}
+}
+
+// fallBack takes a deposit back as a bank that finds an error does, be it days later. At times nobody is told, and at times
+// somebody cancels before anybody knows.
+func (s *story) fallBack() {
+	x := s.accountThat("DONE")
+	if x == nil {
+		return
+	}
+	if s.rng.IntN(2) == 0 {
+		unheard := s.plan
+		unheard.Lose = 2
+		s.gateway.SetDelivery(unheard)
+	}
+	s.must(s.gateway.RevertDeposit(x.key))
+	s.gateway.SetDelivery(s.plan)
+	x.fell = s.clock.Now()
+	s.tell("the deposit of %s falls back", x.key)
+	switch s.rng.IntN(6) {
+	case 0:
+		s.cancel(x, one(s, int64(0), 0, 300), true)
+	case 1:
+		s.gateway.Fail(tosssim.Fault{Op: tosssim.Cancel, Kind: one(s, tosssim.LostReply, tosssim.Reset), N: 2, PaymentKey: x.key})
+		s.cancel(x, one(s, int64(0), 0, 300), true)
+	case 2:
+		s.dashboard(x, 0)
+	}
+}
+
+// accountThat is a virtual account that stands so at the gateway.
+func (s *story) accountThat(status string) *sale {
 	var all []*sale
 	for _, x := range s.sales {
-		if !x.spoilt && x.method == tosssim.VirtualAccount {
+		if !x.spoilt && x.method == tosssim.VirtualAccount && s.object(x.key).Status == status {
 			all = append(all, x)
 		}
 	}
 	if len(all) == 0 {
-		return
+		return nil
 	}
-	x := all[s.rng.IntN(len(all))]
-	if s.rng.IntN(4) == 0 {
-		err := s.gateway.RevertDeposit(x.key)
-		if err == nil {
-			x.fell = s.clock.Now()
-		}
-		s.tell("the deposit of %s falls back: %v", x.key, err)
-		return
-	}
-	s.tell("a deposit for %s: %v", x.key, s.gateway.Deposit(x.key))
+	return all[s.rng.IntN(len(all))]
 }
 
 // anyNotice delivers any notice there ever was: early, again, out of order.
