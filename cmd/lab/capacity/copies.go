@@ -17,7 +17,6 @@ import (
 	"daesa/cmd/lab/harness"
 	"daesa/internal/postgres"
 	"daesa/internal/stage"
-	"daesa/pgclient/tosssim"
 )
 
 const (
@@ -27,7 +26,7 @@ const (
 	modelCredits  = 100
 )
 
-// sell sells the model through the service and cancels it in the gateway's dashboard; its notices are kept and not sent.
+// sell sells the model through the service.
 func sell(ctx context.Context, service *harness.Instance, gateway *harness.Gateway) (m model, err error) {
 	shop := stage.NewShop(service.URL)
 	if err := shop.Order(ctx, stage.Sale{OrderID: modelOrder, Won: modelWon, Customer: modelCustomer, Credits: modelCredits}); err != nil {
@@ -41,20 +40,32 @@ func sell(ctx context.Context, service *harness.Instance, gateway *harness.Gatew
 	if err != nil {
 		return m, err
 	}
-	if err := errors.Join(reply.Expect("confirming the model", http.StatusOK, "done"), gateway.Cancel(ctx, key)); err != nil {
+	m.names = map[name]string{
+		orderName: modelOrder, keyName: key, captureName: "", cancelName: "", customerName: modelCustomer, transmissionName: "",
+	}
+	if err := reply.Expect("confirming the model", http.StatusOK, "done"); err != nil {
 		return m, err
 	}
+	return m.told(ctx, gateway)
+}
+
+// cancel cancels the model in the gateway's dashboard. Its notice waits to be sent.
+func (m model) cancel(ctx context.Context, gateway *harness.Gateway) (model, error) {
+	if err := gateway.Cancel(ctx, m.names[keyName]); err != nil {
+		return m, err
+	}
+	m, err := m.told(ctx, gateway)
+	if err == nil && m.names[cancelName] == "" {
+		err = errors.New("the gateway has no notice that the model was canceled")
+	}
+	return m, err
+}
+
+// told adds what the gateway has told of the model so far: names of transactions, and the notices themselves.
+func (m model) told(ctx context.Context, gateway *harness.Gateway) (model, error) {
 	notices, err := gateway.Notices(ctx)
 	if err != nil {
 		return m, err
-	}
-	return modelOf(key, notices)
-}
-
-// modelOf reads the names of the model from what the gateway says of it.
-func modelOf(key string, notices []tosssim.Notice) (m model, err error) {
-	m.names = map[name]string{
-		orderName: modelOrder, keyName: key, captureName: "", cancelName: "", customerName: modelCustomer, transmissionName: "",
 	}
 	for _, n := range notices {
 		var says struct {
@@ -77,8 +88,8 @@ func modelOf(key string, notices []tosssim.Notice) (m model, err error) {
 			m.names[cancelName], m.notice, m.payment = object.Cancels[0].Key, n.Body, says.Data
 		}
 	}
-	if m.names[captureName] == "" || m.names[cancelName] == "" {
-		return m, fmt.Errorf("the gateway has %d notices of the model, and none that it was paid and canceled", len(notices))
+	if m.names[captureName] == "" {
+		return m, errors.New("the gateway has no notice that the model was paid")
 	}
 	return m, nil
 }

@@ -119,8 +119,8 @@ func (l *limit) build(ctx context.Context) error {
 	return nil
 }
 
-// fill sells the model through the service, and copies it as it is then: paid, with its cancel still to be applied. The
-// model's own is applied, or the service would find it in the gateway's list and apply it some time.
+// fill sells the model through the service, and copies it as it is then: paid. Only then is it canceled, and its own
+// cancel applied, or the service would find it in the gateway's list and apply it some time.
 func (l *limit) fill(ctx context.Context, address string) error {
 	l.lab.Say("limit: %d payments", l.warm+l.payments)
 	service, err := l.lab.Programs.StartInstance(ctx, l.lab.Folder, "seller", address, l.gateway.URL)
@@ -141,6 +141,9 @@ func (l *limit) fillFrom(ctx context.Context, address string, service *harness.I
 	}
 	defer db.Close()
 	if err := l.model.copy(ctx, db, l.warm+l.payments); err != nil {
+		return err
+	}
+	if l.model, err = l.model.cancel(ctx, l.gateway); err != nil {
 		return err
 	}
 	sender, err := newSender(service.URL, 1)
