@@ -190,10 +190,13 @@ func (s *Settler) take(ctx context.Context) (t taken, err error) {
 		for _, a := range t.tell {
 			ledger.QueueAnnouncement(b, a, now)
 		}
+		if err := s.cfg.Notices.Notify(ctx, b, t.tell); err != nil {
+			return err
+		}
 		if err := tx.SendBatch(ctx, b).Close(); err != nil {
 			return fmt.Errorf("settle acceptances: %w", err)
 		}
-		return s.cfg.Notices.Notify(ctx, tx, t.tell)
+		return nil
 	})
 	if err != nil {
 		return taken{}, err

@@ -117,7 +117,10 @@ func (l *Ledger) Import(ctx context.Context, tx pgx.Tx, in Import) (Recorded, er
 	if holder, err := holderOf(ctx, tx, order.ID, in.Seen.PaymentKey); err != nil || holder != "" {
 		return Recorded{}, errors.Join(err, fmt.Errorf("import payment %s of order %s: %w", in.Seen.PaymentKey, order.ID, ErrOrderTaken))
 	}
-	recorded, err := l.record(ctx, tx, in.Seen, func(*pgx.Batch, Recorded) {}, in.OpeningAt)
+	b, recorded, err := l.record(ctx, tx, in.Seen, in.OpeningAt)
+	if err == nil {
+		err = l.send(ctx, tx, b, in.Seen, recorded)
+	}
 	if err == nil && recorded.Outcome == OutcomeConflict {
 		err = fmt.Errorf("import payment %s: %s: %w", in.Seen.PaymentKey, recorded.Detail, ErrContradicts)
 	}

@@ -124,7 +124,7 @@ func (s *stored) order(id string) Order {
 // silent delivers nothing.
 type silent struct{}
 
-func (silent) Notify(context.Context, pgx.Tx, []Announcement) error { return nil }
+func (silent) Notify(context.Context, *pgx.Batch, []Announcement) error { return nil }
 
 // TestModel_OnPostgres tells stories of the same kind to the real ledger: the statements must do what the core
 // says, and the whole database must stay sound.

@@ -8,14 +8,17 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"daesa/internal/postgres"
 )
 
 // ErrNotFound reports a payment key, order or customer that is not in our books.
 var ErrNotFound = errors.New("not in the books")
 
-// Notifier hands announcements to whoever delivers them, inside the transaction that made them true.
+// Notifier hands announcements to whoever delivers them, inside the transaction that makes them true: it adds to the
+// batch that is written then.
 type Notifier interface {
-	Notify(ctx context.Context, tx pgx.Tx, announcements []Announcement) error
+	Notify(ctx context.Context, b *pgx.Batch, announcements []Announcement) error
 }
 
 // Config is what a Ledger needs.
@@ -89,26 +92,35 @@ type Recorded struct {
 
 // Record is the only way an observation changes a payment: it locks the order and the payment, reads them
 // again, decides, writes everything the decision means in the caller's transaction, and closes the work that
-// it settles. Three round trips, four when there is something to announce.
+// it settles. Two round trips: lock and read, write and announce.
 //
 // A payment key never seen is put in the books when the observation names an order of ours; otherwise
 // ErrNotFound. The same observation any number of times, in any order with others, ends in the same books.
 func (l *Ledger) Record(ctx context.Context, tx pgx.Tx, o Observation) (Recorded, error) {
-	return l.RecordWith(ctx, tx, o, func(*pgx.Batch, Recorded) {})
+	b, recorded, err := l.record(ctx, tx, o, time.Time{})
+	if err != nil {
+		return Recorded{}, err
+	}
+	return recorded, l.send(ctx, tx, b, o, recorded)
 }
 
-// RecordWith is Record with a row of the caller's own: what accompany adds to the batch is written with the
-// observation, in the same round trip and transaction. It sees what was recorded and must not read.
-func (l *Ledger) RecordWith(
+// RecordLast is Record for a transaction that does nothing after it: what is written is sent with COMMIT, one round trip
+// in all. What accompany adds to the batch, a row of the caller's own, is written with the observation. It sees what was
+// recorded and must not read.
+func (l *Ledger) RecordLast(
 	ctx context.Context, tx pgx.Tx, o Observation, accompany func(b *pgx.Batch, recorded Recorded),
 ) (Recorded, error) {
-	return l.record(ctx, tx, o, accompany, time.Time{})
+	b, recorded, err := l.record(ctx, tx, o, time.Time{})
+	if err != nil {
+		return Recorded{}, err
+	}
+	accompany(b, recorded)
+	return recorded, postgres.WithCommit(tx, b, func() { l.metrics.recorded(o.Channel, recorded.Outcome) })
 }
 
-// record is RecordWith; of an import nothing is announced that happened before openingAt.
-func (l *Ledger) record(
-	ctx context.Context, tx pgx.Tx, o Observation, accompany func(b *pgx.Batch, recorded Recorded), openingAt time.Time,
-) (Recorded, error) {
+// record locks, reads and decides, and returns what is to be written. Of an import nothing is announced that happened
+// before openingAt.
+func (l *Ledger) record(ctx context.Context, tx pgx.Tx, o Observation, openingAt time.Time) (*pgx.Batch, Recorded, error) {
 	now := l.now()
 	keys := o.transactionKeys()
 	row, err := lock(ctx, tx, o.PaymentKey, keys...)
@@ -116,7 +128,7 @@ func (l *Ledger) record(
 		row, err = l.adopt(ctx, tx, o, now)
 	}
 	if err != nil {
-		return Recorded{}, fmt.Errorf("record %s of payment %s: %w", o.Evidence, o.PaymentKey, err)
+		return nil, Recorded{}, fmt.Errorf("record %s of payment %s: %w", o.Evidence, o.PaymentKey, err)
 	}
 	before := row.payment()
 	before.MerchantID = cmp.Or(before.MerchantID, l.merchantID)
@@ -135,12 +147,23 @@ func (l *Ledger) record(
 		recorded.Detail = e.findings[len(e.findings)-1].Detail
 	}
 	b := e.batch(o, now)
-	accompany(b, recorded)
-	if err := l.write(ctx, tx, b, e.announcements); err != nil {
-		return Recorded{}, fmt.Errorf("record %s of payment %s: %w", o.Evidence, o.PaymentKey, err)
+	if len(e.announcements) > 0 {
+		if err := l.notify.Notify(ctx, b, e.announcements); err != nil {
+			return nil, Recorded{}, fmt.Errorf("announce what was recorded of payment %s: %w", o.PaymentKey, err)
+		}
+	}
+	return b, recorded, nil
+}
+
+// send writes what was decided, in one round trip.
+func (l *Ledger) send(ctx context.Context, tx pgx.Tx, b *pgx.Batch, o Observation, recorded Recorded) error {
+	if b.Len() > 0 {
+		if err := tx.SendBatch(ctx, b).Close(); err != nil {
+			return fmt.Errorf("record %s of payment %s: %w", o.Evidence, o.PaymentKey, err)
+		}
 	}
 	l.metrics.recorded(o.Channel, recorded.Outcome)
-	return recorded, nil
+	return nil
 }
 
 func (e *effects) outcome() Outcome {

@@ -18,7 +18,7 @@ import (
 // heard is a Notifier that keeps what it was told.
 type heard struct{ all []ledger.Announcement }
 
-func (h *heard) Notify(_ context.Context, _ pgx.Tx, a []ledger.Announcement) error {
+func (h *heard) Notify(_ context.Context, _ *pgx.Batch, a []ledger.Announcement) error {
 	h.all = append(h.all, a...)
 	return nil
 }

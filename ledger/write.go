@@ -1,8 +1,6 @@
 package ledger
 
 import (
-	"context"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -32,22 +30,6 @@ func (e *effects) batch(o Observation, now time.Time) *pgx.Batch {
 		QueueAnnouncement(b, a, now)
 	}
 	return b
-}
-
-// write puts the statements into the caller's transaction, in one round trip, and announces what is to be told.
-func (l *Ledger) write(ctx context.Context, tx pgx.Tx, b *pgx.Batch, announcements []Announcement) error {
-	if b.Len() > 0 {
-		if err := tx.SendBatch(ctx, b).Close(); err != nil {
-			return fmt.Errorf("write: %w", err)
-		}
-	}
-	if len(announcements) == 0 {
-		return nil
-	}
-	if err := l.notify.Notify(ctx, tx, announcements); err != nil {
-		return fmt.Errorf("announce: %w", err)
-	}
-	return nil
 }
 
 // queuePayment writes the payment and, when it moved, its order. An observation that changes nothing writes

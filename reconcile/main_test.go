@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 // silent tells nobody.
 type silent struct{}
 
-func (silent) Notify(context.Context, pgx.Tx, []ledger.Announcement) error { return nil }
+func (silent) Notify(context.Context, *pgx.Batch, []ledger.Announcement) error { return nil }
 
 // shop is a merchant with a simulated gateway and a clock that a test moves.
 type shop struct {

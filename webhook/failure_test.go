@@ -152,9 +152,10 @@ type cut struct {
 	lost bool
 }
 
-// Write forwards, unless the COMMIT is to be lost on its way.
+// Write forwards, unless the COMMIT is to be lost on its way. It travels with the delivery's outcome; by itself it is a
+// prepared statement, whose name says nothing.
 func (c *cut) Write(p []byte) (int, error) {
-	if bytes.Contains(p, []byte("commit")) {
+	if bytes.Contains(p, []byte(webhook.OutcomeAppliedFull)) {
 		switch c.mode.Swap("") {
 		case "lose the answer":
 			c.lost = true
@@ -228,7 +229,7 @@ func TestReceive_CommitLost(t *testing.T) {
 type refusing struct{ err error }
 
 // Notify refuses.
-func (n refusing) Notify(context.Context, pgx.Tx, []ledger.Announcement) error { return n.err }
+func (n refusing) Notify(context.Context, *pgx.Batch, []ledger.Announcement) error { return n.err }
 
 // TestReceive_ApplyFails: when the books refuse, everything of the transaction is undone, the outcome is written all
 // the same, and the next delivery can succeed.

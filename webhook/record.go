@@ -19,7 +19,7 @@ import (
 func (h *Handler) record(ctx context.Context, d delivery, seen ledger.Observation) verdict {
 	var v verdict
 	err := postgres.InTx(ctx, h.cfg.DB, func(tx pgx.Tx) error {
-		_, err := h.cfg.Ledger.RecordWith(ctx, tx, seen, func(b *pgx.Batch, recorded ledger.Recorded) {
+		_, err := h.cfg.Ledger.RecordLast(ctx, tx, seen, func(b *pgx.Batch, recorded ledger.Recorded) {
 			now := h.cfg.Now()
 			v = judge(d, seen, recorded)
 			queueOutcome(b, d, v, now)

@@ -12,7 +12,7 @@ import (
 )
 
 // TestReceive_RoundTrips: a notice that leads to nothing costs one round trip, one that fails two, one that applies a
-// cancel five at most, its announcement included.
+// cancel three at most: the delivery, lock and read, and the rest, its announcement and the commit included.
 func TestReceive_RoundTrips(t *testing.T) {
 	t.Parallel()
 	cfg := postgres.Config{URL: postgrestest.NewURL(t), MaxConns: 1}
@@ -24,8 +24,12 @@ func TestReceive_RoundTrips(t *testing.T) {
 	t.Cleanup(handlers.Close)
 	s := open(t, options{db: handlers})
 
+	both := s.paid(t, "order-both", 50_000)
+	_, _ = s.cancel(t, both, 20_000)
+	_, notice := s.cancel(t, both, 0)
+	s.send(t, notice).want(t, 200, webhook.OutcomeAppliedFull) // two cancels at once, as below
 	warm := s.paid(t, "order-warm", 50_000)
-	_, notice := s.cancel(t, warm, 10_000)
+	_, notice = s.cancel(t, warm, 10_000)
 	s.send(t, notice).want(t, 200, webhook.OutcomeAppliedPartial)
 	s.sim.Fail(tosssim.Fault{Op: tosssim.Get, Kind: tosssim.Status, N: 1})
 	_, notice = s.cancel(t, warm, 0)
@@ -49,7 +53,7 @@ func TestReceive_RoundTrips(t *testing.T) {
 		{"never seen", never, false, webhook.OutcomePaymentNotFound, 1},
 		{"unparsable", []byte(`[]`), false, webhook.OutcomeBodyUnparsable, 1},
 		{"question fails", part, true, webhook.OutcomeQueryFailed, 2},
-		{"applied", part, false, webhook.OutcomeAppliedFull, 5}, // the gateway shows both cancels by now
+		{"applied", part, false, webhook.OutcomeAppliedFull, 3}, // the gateway shows both cancels by now
 		{"copy", part, false, webhook.OutcomeDuplicateSkipped, 1},
 		{"copy of the other", rest, false, webhook.OutcomeDuplicateSkipped, 1},
 	} {

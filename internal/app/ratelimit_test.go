@@ -382,7 +382,7 @@ func TestRateLimit_RoundTrips(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		most int64
-	}{{"applied", 5}, {"duplicate", 1}} {
+	}{{"applied", 3}, {"duplicate", 1}} {
 		for _, meter := range meters {
 			meter.Reset()
 		}

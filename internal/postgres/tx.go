@@ -24,6 +24,9 @@ type transaction struct {
 	sent    bool
 	closed  bool
 	refused error
+
+	last      *pgx.Batch // goes with COMMIT
+	committed func()
 }
 
 var _ pgx.Tx = (*transaction)(nil)
@@ -49,7 +52,7 @@ func (t *transaction) Commit(ctx context.Context) error {
 		t.closed = true
 		return errors.Join(pgx.ErrTxCommitRollback, t.refused)
 	}
-	if !t.sent {
+	if !t.sent && t.last == nil {
 		t.closed = true
 		return nil
 	}
@@ -57,11 +60,10 @@ func (t *transaction) Commit(ctx context.Context) error {
 	if err := t.cannotSend(ctx); err != nil {
 		return fmt.Errorf("commit was not sent: %w", err)
 	}
-	commit := "commit"
-	if t.options.CommitQuery != "" {
-		commit = t.options.CommitQuery
+	if t.last != nil {
+		return t.commitLast(ctx)
 	}
-	tag, err := t.conn.Exec(ctx, commit)
+	tag, err := t.conn.Exec(ctx, t.commitSQL())
 	if err != nil {
 		return t.commitFailed(err)
 	}
@@ -70,6 +72,13 @@ func (t *transaction) Commit(ctx context.Context) error {
 		return pgx.ErrTxCommitRollback
 	}
 	return nil
+}
+
+func (t *transaction) commitSQL() string {
+	if t.options.CommitQuery != "" {
+		return t.options.CommitQuery
+	}
+	return "commit"
 }
 
 // cannotSend says why a statement could not leave this program.
@@ -134,6 +143,9 @@ func (t *transaction) usable() error {
 	}
 	if t.refused != nil {
 		return fmt.Errorf("postgres: the first statement of the transaction failed: %w", t.refused)
+	}
+	if t.last != nil {
+		return errLast
 	}
 	return nil
 }

@@ -41,7 +41,7 @@ type shop struct {
 type quiet struct{}
 
 // Notify tells nobody.
-func (quiet) Notify(context.Context, pgx.Tx, []ledger.Announcement) error { return nil }
+func (quiet) Notify(context.Context, *pgx.Batch, []ledger.Announcement) error { return nil }
 
 // open is a shop on the morning of 1 May 2026 in Seoul.
 func open(t *testing.T) *shop {

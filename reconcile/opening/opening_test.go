@@ -30,7 +30,7 @@ func TestMain(m *testing.M) { postgrestest.Run(m) }
 
 type silent struct{}
 
-func (silent) Notify(context.Context, pgx.Tx, []ledger.Announcement) error { return nil }
+func (silent) Notify(context.Context, *pgx.Batch, []ledger.Announcement) error { return nil }
 
 func noon() time.Time { return time.Date(2026, 11, 30, 12, 0, 0, 0, ledger.Seoul()) }
 

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { postgrestest.Run(m) }
 // silent tells nobody.
 type silent struct{}
 
-func (silent) Notify(context.Context, pgx.Tx, []ledger.Announcement) error { return nil }
+func (silent) Notify(context.Context, *pgx.Batch, []ledger.Announcement) error { return nil }
 
 // shop is books with a clock that the test moves.
 type shop struct {
