@@ -104,7 +104,8 @@ func FuzzReceive(f *testing.F) {
 			headers["tosspayments-webhook-transmission-retried-count"] = retried
 		}
 		got := s.sendWith(t, strings.NewReader(string(body)), headers)
-		if got.status >= 500 || got.outcome == "" {
+		fruitless := got.status == 502 && got.outcome == "query_failed" // too many made-up notices of one payment
+		if (got.status >= 500 && !fruitless) || got.outcome == "" {
 			t.Fatalf("got %d %s", got.status, got.body)
 		}
 		if after := one[int](t, s.db, `SELECT count(*)::integer FROM deliveries WHERE outcome <> 'received'`); after != before+1 {
