@@ -1,9 +1,12 @@
 package webhook
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
+
+	"daesa/ledger"
 )
 
 func TestFruitless_OnePaymentNeverKeepsAnotherFromBeingAskedAbout(t *testing.T) {
@@ -91,4 +94,34 @@ func TestFruitless_MemoryIsBounded(t *testing.T) {
 	if len(f.ofPayment) != 1 {
 		t.Errorf("%d payments are remembered although an hour has passed", len(f.ofPayment))
 	}
+}
+
+// TestFruitless_APanicIsUnderWayNoMore: a question that ended in a panic does not count as under way for ever.
+func TestFruitless_APanicIsUnderWayNoMore(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 4, 15, 1, 0, 0, 0, time.UTC)
+	h := &Handler{cfg: Config{Gateway: panicking{}}.withDefaults(), fruitless: newFruitless(1)}
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	if !h.fruitless.begin("pk_1", now) {
+		t.Fatal("the first question was refused")
+	}
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic was swallowed")
+			}
+		}()
+		h.question(ctx, ctx, delivery{paymentKey: "pk_1"}, now)
+	}()
+	if h.fruitless.underWay != 0 {
+		t.Errorf("%d questions are under way, want none", h.fruitless.underWay)
+	}
+}
+
+// panicking is a gateway's client that is broken.
+type panicking struct{ Gateway }
+
+func (panicking) Query(context.Context, ledger.Channel, string) (ledger.Observation, error) {
+	panic("the gateway's client is broken")
 }

@@ -108,18 +108,17 @@ func (h *Handler) handle(writing, asking context.Context, d delivery) verdict {
 		h.cfg.Metrics.queryFailed.WithLabelValues(reasonFruitless).Inc()
 		return h.conclude(writing, d, verdict{outcome: OutcomeQueryFailed, reason: reasonFruitless, cause: errFruitless})
 	}
-	v := h.question(writing, asking, d, asked)
-	h.fruitless.end(d.paymentKey, asked, v.outcome == OutcomeStateMismatch)
-	return v
+	return h.question(writing, asking, d, asked)
 }
 
-// question asks the gateway and writes down what it says.
-func (h *Handler) question(writing, asking context.Context, d delivery, asked time.Time) verdict {
+// question asks the gateway and writes down what it says. One that was begun ends here, also by a panic.
+func (h *Handler) question(writing, asking context.Context, d delivery, asked time.Time) (v verdict) {
+	defer func() { h.fruitless.end(d.paymentKey, asked, v.outcome == OutcomeStateMismatch) }()
 	seen, reason, err := h.ask(asking, d.paymentKey)
 	d.queryTook = h.cfg.Now().Sub(asked)
 	h.cfg.Metrics.asked(reason, d.queryTook)
 	if err != nil {
-		v := h.conclude(writing, d, verdict{outcome: OutcomeQueryFailed, reason: string(reason), cause: err})
+		v = h.conclude(writing, d, verdict{outcome: OutcomeQueryFailed, reason: string(reason), cause: err})
 		h.quarantine(writing, d, err)
 		return v
 	}
