@@ -5,12 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/netip"
-	"net/url"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"daesa/cmd/lab/harness"
 	"daesa/internal/app"
 	"daesa/internal/postgres"
 	"daesa/internal/stage"
@@ -63,7 +62,7 @@ func (l *lab) bench(ctx context.Context, name string, n int, service app.Config)
 	if b.Stage, err = stage.Set(ctx, stage.Config{DatabaseURL: address, Service: service, Log: l.log}); err != nil {
 		return nil, err
 	}
-	if err := loopbackOnly(b.App.URL()); err != nil {
+	if err := harness.LoopbackOnly(b.App.URL()); err != nil {
 		return nil, err
 	}
 	if b.meter, err = postgres.Open(ctx, postgres.Config{URL: address, MaxConns: 2, ApplicationName: "lab"}); err != nil {
@@ -77,18 +76,6 @@ func (l *lab) bench(ctx context.Context, name string, n int, service app.Config)
 	}
 	b.payments, err = b.canceled(ctx, "lab-order", n, b.tester, soldCredits)
 	return b, err
-}
-
-// loopbackOnly refuses to load anything but this machine.
-func loopbackOnly(address string) error {
-	at, err := url.Parse(address)
-	if err != nil {
-		return fmt.Errorf("read the service's address: %w", err)
-	}
-	if ip, err := netip.ParseAddr(at.Hostname()); err != nil || !ip.IsLoopback() {
-		return fmt.Errorf("%s is not on the loopback interface, and the lab loads nothing else", at.Host)
-	}
-	return nil
 }
 
 func (b *bench) close() error {

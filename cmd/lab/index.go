@@ -135,6 +135,6 @@ func underLoad(run func(context.Context, *harness.Lab) (report.Result, error)) f
 }
 
 // buildOnce builds the programs into a folder when they are first asked for.
-func buildOnce(ctx context.Context, folder string, flags ...string) func() (harness.Programs, error) {
-	return sync.OnceValues(func() (harness.Programs, error) { return harness.Build(ctx, folder, flags...) })
+func buildOnce(ctx context.Context, folder string) func() (harness.Programs, error) {
+	return sync.OnceValues(func() (harness.Programs, error) { return harness.Build(ctx, folder) })
 }

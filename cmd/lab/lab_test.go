@@ -133,18 +133,6 @@ func TestOptions_Bounds(t *testing.T) {
 	}
 }
 
-func TestLoopbackOnly(t *testing.T) {
-	t.Parallel()
-	for address, want := range map[string]bool{
-		"http://127.0.0.1:8080": true, "http://[::1]:8080": true,
-		"http://10.0.0.1": false, "https://api.tosspayments.com": false, "http://localhost.example": false, "::": false,
-	} {
-		if err := loopbackOnly(address); (err == nil) != want {
-			t.Errorf("%s: got %v", address, err)
-		}
-	}
-}
-
 // TestPerform_ScaleQuick grows a small history twice. Its costs are of no account; that they add up is.
 func TestPerform_ScaleQuick(t *testing.T) {
 	t.Parallel()
@@ -174,11 +162,11 @@ func TestPerform_ScaleQuick(t *testing.T) {
 }
 
 // TestPerform_QuickUnderLoad runs every experiment on the real programs, small. No witness may contradict another, and
-// every claim about counts must hold. Under the race detector the programs have it too, and one that finds a race ends
-// badly.
+// every claim about counts must hold. The programs are built without the race detector: what they do at once is under it
+// in the tests of internal/app.
 func TestPerform_QuickUnderLoad(t *testing.T) {
 	t.Parallel()
-	programs := buildOnce(t.Context(), t.TempDir(), raceFlags()...)
+	programs := buildOnce(t.Context(), t.TempDir())
 	for _, e := range loaded() {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()

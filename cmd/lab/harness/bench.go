@@ -224,6 +224,23 @@ func (b *Bench) Closed(ctx context.Context) error {
 	})
 }
 
+// ledFor is how long the jobs of a new leader take to start.
+const ledFor = 3 * time.Second
+
+// Led waits until one of the instances leads the jobs, and has begun to do so.
+func (b *Bench) Led(ctx context.Context) error {
+	ctx, stop := context.WithTimeout(ctx, settleMax)
+	defer stop()
+	type leaders struct {
+		Elected int `db:"elected"`
+	}
+	err := until(ctx, "a leader of the jobs", func() (bool, error) {
+		found, err := one[leaders](ctx, b, `SELECT count(*)::int AS elected FROM river.river_leader`)
+		return found.Elected > 0, err
+	})
+	return errors.Join(err, Wait(ctx, ledFor))
+}
+
 // InDoubt is how many payments nobody knows the outcome of.
 func (b *Bench) InDoubt(ctx context.Context) (int, error) {
 	s, err := b.count(ctx)

@@ -32,7 +32,7 @@ func (p Programs) serve(ctx context.Context, folder, name, databaseURL, gatewayU
 		return nil, err
 	}
 	i := &Instance{process: child, client: newClient(10 * time.Second)}
-	if err := errors.Join(child.said(ctx, i.serving), loopbackOnly(i.URL), i.ready(ctx)); err != nil {
+	if err := errors.Join(child.said(ctx, i.serving), LoopbackOnly(i.URL), i.ready(ctx)); err != nil {
 		return nil, closing(err, child.stop)
 	}
 	return i, nil
@@ -52,8 +52,8 @@ func (i *Instance) serving(line []byte) bool {
 	return true
 }
 
-// loopbackOnly refuses to load anything but this machine.
-func loopbackOnly(address string) error {
+// LoopbackOnly refuses to load anything but this machine.
+func LoopbackOnly(address string) error {
 	at, err := url.Parse(address)
 	if err != nil {
 		return fmt.Errorf("read the service's address: %w", err)

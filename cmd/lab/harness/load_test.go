@@ -176,7 +176,7 @@ func TestLoopbackOnly(t *testing.T) {
 		"http://127.0.0.1:8080": true, "http://[::1]:8080": true,
 		"http://10.0.0.1": false, "https://api.tosspayments.com": false, "http://localhost.example": false, "::": false,
 	} {
-		if err := loopbackOnly(address); (err == nil) != want {
+		if err := LoopbackOnly(address); (err == nil) != want {
 			t.Errorf("%s: got %v", address, err)
 		}
 	}

@@ -12,9 +12,8 @@ import (
 type Programs struct{ daesa, tosssim string }
 
 // Build builds the programs of this module into a folder, with flags of go build.
-func Build(ctx context.Context, folder string, flags ...string) (Programs, error) {
-	args := append([]string{"build", "-o", folder + string(filepath.Separator)}, flags...)
-	build := exec.CommandContext(ctx, "go", append(args, "daesa/cmd/daesa", "daesa/cmd/tosssim")...) //nolint:gosec // the folder is our own
+func Build(ctx context.Context, folder string) (Programs, error) {
+	build := exec.CommandContext(ctx, "go", "build", "-o", folder+string(filepath.Separator), "daesa/cmd/daesa", "daesa/cmd/tosssim") //nolint:gosec // the folder is our own
 	if said, err := build.CombinedOutput(); err != nil {
 		return Programs{}, fmt.Errorf("build the programs: %w: %s", err, said)
 	}

@@ -77,6 +77,9 @@ func Goroutines(ctx context.Context, l *harness.Lab) (r report.Result, err error
 	if err != nil {
 		return r, err
 	}
+	if err := b.Led(ctx); err != nil { // the leader's jobs are part of the base
+		return r, err
+	}
 	base, err := rested(ctx, b)
 	if err != nil {
 		return r, err
