@@ -42,6 +42,8 @@ type run struct {
 // costs is what was used while cancels were applied.
 type costs struct {
 	wall                             time.Duration
+	began, ended                     time.Time     // of the reading; of a difference, of both readings with all between them
+	processes                        int           // that were read
 	service, postgres, gateway, load time.Duration // of processors
 	wal                              int64
 	allocations, allocated           float64
@@ -49,17 +51,20 @@ type costs struct {
 
 // meter reads what was used so far.
 func (l *limit) meter(ctx context.Context, service *harness.Instance) (c costs, err error) {
+	c.began = time.Now()
+	defer func() { c.ended = time.Now() }()
 	if c.wal, err = l.server.wal(ctx); err != nil {
 		return c, err
 	}
-	if c.postgres, err = l.server.processor(); err != nil {
+	if c.postgres, c.processes, err = l.server.processor(); err != nil {
 		return c, err
 	}
+	c.processes += 3 // the service, the gateway, ourselves
 	own, _, err := statOf(selfPid())
 	if err != nil {
 		return c, err
 	}
-	c.load = own.own + own.children // pgbench is a child
+	c.load = own.own // and not of children: one that ends meanwhile brings all that it ever used
 	if service == nil {
 		return c, nil
 	}
@@ -76,6 +81,7 @@ func (l *limit) meter(ctx context.Context, service *harness.Instance) (c costs, 
 
 func (c costs) minus(earlier costs) costs {
 	return costs{
+		began: earlier.began, ended: c.ended, processes: max(c.processes, earlier.processes),
 		service: c.service - earlier.service, postgres: c.postgres - earlier.postgres, gateway: c.gateway - earlier.gateway,
 		load: c.load - earlier.load, wal: c.wal - earlier.wal,
 		allocations: c.allocations - earlier.allocations, allocated: c.allocated - earlier.allocated,
@@ -201,7 +207,7 @@ func (l *limit) bench(ctx context.Context, round int, arm, text string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := l.pgbench.run(ctx, address, text, l.script.defines, 1, l.warm, l.inFlight); err != nil {
+	if _, _, err := l.pgbench.run(ctx, address, text, l.script.defines, 1, l.warm, l.inFlight); err != nil {
 		return err
 	}
 	if err := l.server.settle(ctx); err != nil {
@@ -212,7 +218,8 @@ func (l *limit) bench(ctx context.Context, round int, arm, text string) error {
 		return err
 	}
 	r := run{arm: arm, round: round}
-	if r.rate, err = l.pgbench.run(ctx, address, text, l.script.defines, l.warm+1, l.payments, l.inFlight); err != nil {
+	var used time.Duration
+	if r.rate, used, err = l.pgbench.run(ctx, address, text, l.script.defines, l.warm+1, l.payments, l.inFlight); err != nil {
 		return err
 	}
 	after, err := l.meter(ctx, nil)
@@ -220,6 +227,7 @@ func (l *limit) bench(ctx context.Context, round int, arm, text string) error {
 		return err
 	}
 	r.costs = after.minus(before)
+	r.load += used
 	r.wall = time.Duration(float64(l.payments) / r.rate * float64(time.Second))
 	r.books, err = readBooks(ctx, address)
 	l.runs = append(l.runs, r)

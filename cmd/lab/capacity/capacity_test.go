@@ -5,8 +5,12 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"os"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5/pgproto3"
@@ -28,7 +32,7 @@ func TestPattern_PutsEveryNameIn(t *testing.T) {
 // for a variable.
 func TestPlace(t *testing.T) {
 	t.Parallel()
-	marks := marksOf(7, []string{"evt_abc"})
+	marks := slices.Concat(marksOf(7), marksOfEvents([]string{"evt_abc"}))
 	for _, test := range []struct{ name, text, kind, want, given string }{
 		{"the same for all", "it's :so", "text", `(:v::text)`, "it's :so"},
 		{"nothing", "", "text", `(''::text)`, ""},
@@ -47,7 +51,7 @@ func TestPlace(t *testing.T) {
 // TestRecorder_Notes reads a transaction off the line: what travelled together is one turn.
 func TestRecorder_Notes(t *testing.T) {
 	t.Parallel()
-	l := &line{prepared: map[string]string{}}
+	l := &line{order: new(atomic.Int64), prepared: map[string]string{}}
 	say := func(messages ...pgproto3.FrontendMessage) {
 		t.Helper()
 		var sent []byte
@@ -69,46 +73,96 @@ func TestRecorder_Notes(t *testing.T) {
 	}
 	say(&pgproto3.Parse{Name: "b", Query: "begin"}, &pgproto3.Parse{Name: "s", Query: "SELECT $1"}, &pgproto3.Sync{})
 	l.seen, l.turn = nil, 0
+	l.order.Store(0)
 	say(&pgproto3.Bind{PreparedStatement: "b"}, &pgproto3.Execute{},
 		&pgproto3.Bind{PreparedStatement: "s", Parameters: [][]byte{[]byte("pk_1"), nil, {}}, ParameterFormatCodes: []int16{1}}, &pgproto3.Execute{},
 		&pgproto3.Sync{})
 	say(&pgproto3.Query{String: "commit"})
 	want := []statement{
-		{sql: "begin", turn: 1},
-		{sql: "SELECT $1", values: [][]byte{[]byte("pk_1"), nil, {}}, binary: []bool{true, true, true}, turn: 1, synced: true},
-		{sql: "commit", turn: 2, synced: true},
+		{sql: "begin", turn: 1, order: 1},
+		{sql: "SELECT $1", values: [][]byte{[]byte("pk_1"), nil, {}}, binary: []bool{true, true, true}, turn: 1, synced: true, order: 2},
+		{sql: "commit", turn: 2, synced: true, order: 3},
 	}
 	if diff := cmp.Diff(want, l.seen, cmp.AllowUnexported(statement{})); diff != "" {
 		t.Error(diff)
 	}
 	all := transactions(append([]statement{{sql: "SELECT 1"}}, l.seen...))
-	if len(all) != 2 || all[0].whole || !all[1].whole || all[1].trips() != 2 || !all[1].mentions([]string{"k_1"}) || all[0].mentions([]string{"k_1"}) {
+	if len(all) != 2 || all[0].whole || !all[1].whole || all[1].trips() != 2 || !all[1].mentions([]mark{{text: "k_1"}}) || all[0].mentions([]mark{{text: "k_1"}}) {
 		t.Errorf("got %+v", all)
 	}
 }
 
-// TestStory_RefusesWhatIsNotOneNotice: a recording with somebody else's work in it is of no use.
-func TestStory_RefusesWhatIsNotOneNotice(t *testing.T) {
+// TestStory_IsOneNotice: jobs that deliver its events are left out, and a recording with anything else in it is of no use.
+func TestStory_IsOneNotice(t *testing.T) {
 	t.Parallel()
-	about := func(key string) [][]byte { return [][]byte{[]byte(key)} }
-	limit := statement{sql: "INSERT INTO rate_limits"}
-	store := statement{sql: "INSERT INTO deliveries", values: about("pk_1")}
-	begin, write, commit := statement{sql: "begin"}, statement{sql: "UPDATE payments", values: about("pk_1"), turn: 1}, statement{sql: "commit", turn: 2}
-	foreign := statement{sql: "SELECT 1", values: about("pk_2")}
-	apply := []statement{begin, write, commit}
-	s, err := storyOf([][]statement{{limit}, append([]statement{foreign, store}, apply...)}, []string{"pk_1"})
-	if err != nil || s.statements() != 5 || s.trips != 5 {
-		t.Errorf("got %d statements in %d trips and %v", s.statements(), s.trips, err)
+	own, events := []mark{{text: "pk_1"}}, []mark{{text: "evt_1"}}
+	at := func(order int64, sql string, values ...string) statement {
+		s := statement{sql: sql, order: order, turn: int(order)}
+		for _, v := range values {
+			s.values = append(s.values, []byte(v))
+		}
+		return s
+	}
+	limit, store := at(1, "INSERT INTO rate_limits"), at(2, "INSERT INTO deliveries", "pk_1")
+	apply := []statement{at(3, "begin"), at(4, "UPDATE payments", "pk_1"), at(5, "INSERT INTO events", "evt_1"), at(6, "commit")}
+	notice := func(more ...statement) []statement { return slices.Concat([]statement{store}, apply, more) }
+	for name, lines := range map[string][][]statement{
+		"nothing else":                {{limit}, notice()},
+		"somebody else's payment":     {{limit}, append([]statement{at(1, "SELECT 1", "pk_2")}, notice()...)},
+		"a job of its event":          {{limit}, notice(), {at(7, "SELECT facts FROM events", "evt_1"), at(8, "UPDATE events", "evt_1")}},
+		"the same on the same line":   {{limit}, notice(at(7, "SELECT facts FROM events", "evt_1"))},
+		"a job within a transaction":  {{limit}, notice(), {at(7, "begin"), at(8, "UPDATE events", "evt_1"), at(9, "commit")}},
+		"a job that has not finished": {{limit}, notice(), {at(7, "begin"), at(8, "UPDATE events", "evt_1")}},
+	} {
+		s, err := storyOf(lines, own, events)
+		if err != nil || s.statements() != 6 || s.trips != 6 {
+			t.Errorf("%s: got %d statements in %d trips and %v", name, s.statements(), s.trips, err)
+		}
 	}
 	for name, lines := range map[string][][]statement{
-		"no limit":      {append([]statement{store}, apply...)},
-		"two limits":    {{limit, limit}, append([]statement{store}, apply...)},
-		"not applied":   {{limit}, {store, begin, write}},
-		"a job as well": {{limit}, append([]statement{store}, apply...), {store}},
+		"no limit":                        {notice()},
+		"two limits":                      {{limit, limit}, notice()},
+		"not applied":                     {{limit}, {store, apply[0], apply[1]}},
+		"kept twice":                      {{limit}, notice(at(7, "INSERT INTO deliveries", "pk_1"))},
+		"read after the commit":           {{limit}, notice(at(7, "SELECT 1 FROM payments", "pk_1"))},
+		"an event before the commit":      {{limit}, notice(), {at(5, "SELECT facts FROM events", "evt_1")}},
+		"an event and the payment":        {{limit}, notice(), {at(7, "UPDATE events", "evt_1", "pk_1")}},
+		"applied twice":                   {{limit}, notice(apply...)},
+		"a transaction before the commit": {{limit}, notice(), {at(4, "begin"), at(5, "UPDATE events", "evt_1"), at(7, "commit")}},
 	} {
-		if s, err := storyOf(lines, []string{"pk_1"}); err == nil {
-			t.Errorf("%s: got %+v, want an error", name, s)
+		if s, err := storyOf(lines, own, events); !errors.Is(err, errMixed) {
+			t.Errorf("%s: got %+v and %v, want %v", name, s, err, errMixed)
 		}
+	}
+}
+
+// TestCosts_Busy: no more of processors can have been used than there were, and each process is read to two ticks.
+func TestCosts_Busy(t *testing.T) {
+	t.Parallel()
+	began := time.Now()
+	all := time.Duration(cores()) * time.Second
+	for _, test := range []struct {
+		load time.Duration
+		fits bool
+	}{{all, true}, {all + 4*statTick, true}, {all + 4*statTick + 1, false}} {
+		c := costs{began: began, ended: began.Add(time.Second), processes: 2, service: all / 2, load: test.load - all/2, wall: time.Millisecond}
+		if used, most := c.busy(); (used <= most) != test.fits {
+			t.Errorf("got %s of %s used, want it to fit: %v", used, most, test.fits)
+		}
+	}
+}
+
+// TestServer_Processor: what a process has used counts once, also when it has ended.
+func TestServer_Processor(t *testing.T) {
+	t.Parallel()
+	own := server{postmaster: os.Getppid()} // whose child we are
+	before, processes, err := own.processor()
+	if err != nil || processes < 2 {
+		t.Fatalf("got %d processes and %v, want the first and ourselves", processes, err)
+	}
+	after, _, err := own.processor()
+	if err != nil || after < before {
+		t.Errorf("got %s after %s and %v", after, before, err)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -41,11 +42,12 @@ var (
 	perSecond = regexp.MustCompile(`tps = ([0-9.]+) \(without initial connection time\)`)
 )
 
-// run runs a script once for each payment from first on, and says how many it did in a second.
-func (p pgbench) run(ctx context.Context, address, text string, defines []string, first, payments, clients int) (rate float64, err error) {
+// run runs a script once for each payment from first on, and says how many it did in a second and what of processors it
+// used itself.
+func (p pgbench) run(ctx context.Context, address, text string, defines []string, first, payments, clients int) (rate float64, used time.Duration, err error) {
 	file := filepath.Join(p.folder, "cancel.pgbench")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		return 0, fmt.Errorf("write the script: %w", err)
+		return 0, 0, fmt.Errorf("write the script: %w", err)
 	}
 	each := payments / clients
 	args := []string{
@@ -55,16 +57,18 @@ func (p pgbench) run(ctx context.Context, address, text string, defines []string
 	for _, d := range defines {
 		args = append(args, "--define="+d)
 	}
-	said, err := exec.CommandContext(ctx, p.program, append(args, address)...).CombinedOutput() //nolint:gosec // PostgreSQL's own program
+	command := exec.CommandContext(ctx, p.program, append(args, address)...) //nolint:gosec // PostgreSQL's own program
+	said, err := command.CombinedOutput()
 	if err != nil {
-		return 0, fmt.Errorf("pgbench: %w: %s", err, lastOf(string(said)))
+		return 0, 0, fmt.Errorf("pgbench: %w: %s", err, lastOf(string(said)))
 	}
 	done := processed.FindStringSubmatch(string(said))
 	tps := perSecond.FindStringSubmatch(string(said))
 	if done == nil || tps == nil || done[1] != strconv.Itoa(payments) {
-		return 0, fmt.Errorf("pgbench did not do all of %d: %s", payments, lastOf(string(said)))
+		return 0, 0, fmt.Errorf("pgbench did not do all of %d: %s", payments, lastOf(string(said)))
 	}
-	return strconv.ParseFloat(tps[1], 64)
+	rate, err = strconv.ParseFloat(tps[1], 64)
+	return rate, command.ProcessState.UserTime() + command.ProcessState.SystemTime(), err
 }
 
 func lastOf(text string) string {

@@ -9,8 +9,8 @@ import (
 	"io"
 	"net"
 	"net/url"
-	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/jackc/pgx/v5/pgproto3"
 )
@@ -21,6 +21,7 @@ type recorder struct {
 	listener        net.Listener
 	network, server string // address of PostgreSQL
 
+	order  atomic.Int64 // of statements, over all lines
 	mu     sync.Mutex
 	lines  []*line
 	closed bool
@@ -30,6 +31,7 @@ type recorder struct {
 // line is one connection of the service's.
 type line struct {
 	client, server net.Conn
+	order          *atomic.Int64 // the recorder's
 
 	mu       sync.Mutex // held also while the recorder reads what was noted
 	prepared map[string]string
@@ -46,6 +48,7 @@ type statement struct {
 	binary []bool   // how each is written
 	turn   int      // statements of one turn were sent together
 	synced bool     // its answer was asked for with it
+	order  int64    // among those of every line
 }
 
 // record begins to listen for a server. The service is given the recorder's address in place of the server's.
@@ -97,7 +100,7 @@ func (r *recorder) accept() {
 			_ = client.Close() // the service sees a database that cannot be reached
 			continue
 		}
-		l := &line{client: client, server: server, prepared: map[string]string{}}
+		l := &line{client: client, server: server, order: &r.order, prepared: map[string]string{}}
 		r.mu.Lock()
 		r.lines = append(r.lines, l)
 		if r.closed {
@@ -236,12 +239,12 @@ func (l *line) note(kind byte, body []byte) {
 			}
 		}
 	case 'E':
-		l.bound.turn = l.turn
+		l.bound.turn, l.bound.order = l.turn, l.order.Add(1)
 		l.seen = append(l.seen, l.bound)
 	case 'Q':
 		var m pgproto3.Query
 		if m.Decode(body) == nil {
-			l.seen = append(l.seen, statement{sql: m.String, turn: l.turn, synced: true})
+			l.seen = append(l.seen, statement{sql: m.String, turn: l.turn, synced: true, order: l.order.Add(1)})
 		}
 	case 'S':
 		if n := len(l.seen); n > 0 {
@@ -258,90 +261,4 @@ func formatOf(codes []int16, n int) int16 {
 		return codes[0]
 	}
 	return codes[n]
-}
-
-// transaction is the statements of one transaction, in the order in which they were run.
-type transaction struct {
-	statements []statement
-	whole      bool // between BEGIN and COMMIT; else a statement by itself
-}
-
-// mentions reports whether a parameter has one of the texts in it.
-func (t transaction) mentions(marks []string) bool {
-	for _, s := range t.statements {
-		for _, value := range s.values {
-			for _, mark := range marks {
-				if strings.Contains(string(value), mark) {
-					return true
-				}
-			}
-		}
-	}
-	return false
-}
-
-// transactions cuts what a line has carried.
-func transactions(seen []statement) (all []transaction) {
-	var open *transaction
-	for _, s := range seen {
-		word := strings.ToLower(strings.TrimSpace(s.sql))
-		switch {
-		case strings.HasPrefix(word, "begin"):
-			open = &transaction{statements: []statement{s}, whole: true}
-		case open == nil:
-			all = append(all, transaction{statements: []statement{s}})
-		default:
-			open.statements = append(open.statements, s)
-			if word == "commit" || word == "rollback" {
-				all, open = append(all, *open), nil
-			}
-		}
-	}
-	return all
-}
-
-// trips is how often the service waited for PostgreSQL.
-func (t transaction) trips() int {
-	turns := map[int]bool{}
-	for _, s := range t.statements {
-		turns[s.turn] = true
-	}
-	return len(turns)
-}
-
-// story is what the service runs for one cancel, as it was recorded.
-type story struct {
-	limit, store, apply transaction
-	trips               int
-}
-
-// storyOf picks one notice's transactions out of what the lines have carried: what counts the sender, what keeps the
-// delivery, what applies the cancel. Anything else with the payment's names in it is somebody else's work that came in
-// between, and then the recording is of no use.
-func storyOf(lines [][]statement, marks []string) (s story, err error) {
-	var limits, stores, applies []transaction
-	for _, seen := range lines {
-		for _, t := range transactions(seen) {
-			switch {
-			case !t.whole && strings.Contains(t.statements[0].sql, "INSERT INTO rate_limits"):
-				limits = append(limits, t)
-			case t.whole && t.mentions(marks):
-				applies = append(applies, t)
-			case t.mentions(marks):
-				stores = append(stores, t)
-			}
-		}
-	}
-	if len(limits) != 1 || len(stores) != 1 || len(applies) != 1 {
-		return s, fmt.Errorf("the line carried %d statements of the rate limit, %d that keep a delivery and %d transactions that apply a cancel, for one notice",
-			len(limits), len(stores), len(applies))
-	}
-	s = story{limit: limits[0], store: stores[0], apply: applies[0]}
-	s.trips = s.limit.trips() + s.store.trips() + s.apply.trips()
-	return s, nil
-}
-
-// statements is how many the story has, BEGIN and COMMIT included.
-func (s story) statements() int {
-	return len(s.limit.statements) + len(s.store.statements) + len(s.apply.statements)
 }

@@ -30,24 +30,22 @@ type mark struct {
 	kind   name   // the name that follows
 }
 
-// marksOf are the names of payment n in the statements of its cancel: its own, and those of its events.
-func marksOf(n int, events []string) []mark {
-	marks := make([]mark, 0, len(names())+len(events))
+// marksOf are the names of payment n in the statements of its cancel.
+func marksOf(n int) []mark {
+	marks := make([]mark, 0, len(names()))
 	for _, k := range names() {
 		marks = append(marks, mark{text: k.of(n), kind: k})
-	}
-	for i, id := range events {
-		marks = append(marks, mark{text: id, prefix: eventPrefix(i + 1), kind: orderName})
 	}
 	return marks
 }
 
-func texts(marks []mark) []string {
-	all := make([]string, len(marks))
-	for i, m := range marks {
-		all[i] = m.text
+// marksOfEvents are the names of the events that its cancel leads to.
+func marksOfEvents(ids []string) []mark {
+	marks := make([]mark, 0, len(ids))
+	for i, id := range ids {
+		marks = append(marks, mark{text: id, prefix: eventPrefix(i + 1), kind: orderName})
 	}
-	return all
+	return marks
 }
 
 // writer writes a story down as a script.

@@ -2,6 +2,7 @@ package capacity
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -185,33 +186,58 @@ func (s server) wal(ctx context.Context) (int64, error) {
 	return found.Bytes, err
 }
 
-// processor is what all processes of the server have used, those that have ended included.
-func (s server) processor() (sum time.Duration, err error) {
+// processorReads bounds how often the server's processes are read until none of them ends meanwhile.
+const processorReads = 20
+
+// processor is what all processes of the server have used, those that have ended included, and how many there are. What
+// a process has used passes to the first one when it ends; had one ended while they were read, it could be counted twice,
+// or not at all, so they are read again.
+func (s server) processor() (sum time.Duration, processes int, err error) {
+	for range processorReads {
+		before, _, err := statOf(s.postmaster)
+		if err != nil {
+			return 0, 0, err
+		}
+		if sum, processes, err = s.alive(); err != nil {
+			return 0, 0, err
+		}
+		after, _, err := statOf(s.postmaster)
+		if err != nil {
+			return 0, 0, err
+		}
+		if before.children == after.children {
+			return sum + after.own + after.children, processes + 1, nil
+		}
+	}
+	return 0, 0, errors.New("the server's processes end faster than they can be read")
+}
+
+// alive is what the processes that the first one has started, and that still run, have used.
+func (s server) alive() (sum time.Duration, processes int, err error) {
 	all, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
-		return 0, fmt.Errorf("look at the server: %w", err)
+		return 0, 0, fmt.Errorf("look at the server: %w", err)
 	}
 	for _, path := range all {
 		pid, err := strconv.Atoi(filepath.Base(path))
 		if err != nil {
 			continue
 		}
-		used, parent, err := statOf(pid)
-		switch {
-		case err != nil: // it has ended meanwhile
-		case pid == s.postmaster:
-			sum += used.own + used.children
-		case parent == s.postmaster:
+		if used, parent, err := statOf(pid); err == nil && parent == s.postmaster { // an error: it has ended
 			sum += used.own
+			processes++
 		}
 	}
-	return sum, nil
+	return sum, processes, nil
 }
 
 // used is the processor time of a process, and of its children that have ended.
 type used struct{ own, children time.Duration }
 
-// statOf reads /proc/<pid>/stat. Times are in hundredths of a second on every platform that Go runs on.
+// statTick is the unit of the times in /proc/<pid>/stat on every platform that Go runs on.
+const statTick = 10 * time.Millisecond
+
+// statOf reads /proc/<pid>/stat.
 func statOf(pid int) (u used, parent int, err error) {
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -224,7 +250,7 @@ func statOf(pid int) (u used, parent int, err error) {
 	}
 	ticks := func(n int) time.Duration {
 		count, _ := strconv.ParseInt(fields[n], 10, 64) // a number, by its place
-		return time.Duration(count) * 10 * time.Millisecond
+		return time.Duration(count) * statTick
 	}
 	parent, err = strconv.Atoi(fields[1])
 	if err != nil {
