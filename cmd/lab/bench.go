@@ -144,18 +144,7 @@ func (b *bench) canceled(ctx context.Context, prefix string, n int, customer fun
 func (b *bench) wait(ctx context.Context, what string, so func() (bool, error)) error {
 	ctx, stop := context.WithTimeout(ctx, time.Minute)
 	defer stop()
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
-	for {
-		if done, err := so(); err != nil || done {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("wait for %s: %w", what, ctx.Err())
-		case <-tick.C:
-		}
-	}
+	return harness.Until(ctx, what, so)
 }
 
 // behave makes the gateway answer every question in one way until it is healed.

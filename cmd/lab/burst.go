@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"daesa/cmd/lab/harness"
 	"daesa/cmd/lab/report"
 	"daesa/pgclient/tosssim"
 )
@@ -79,14 +80,7 @@ func (l *lab) burstAgainst(ctx context.Context, limit int) (s burst, err error) 
 
 // refill waits until a bucket that lost so many tokens is full again, or would be if it had them.
 func (b *bench) refill(ctx context.Context, lost, limit int) error {
-	timer := time.NewTimer(time.Duration(min(lost, limit)) * time.Minute / time.Duration(limit))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
+	return harness.Wait(ctx, time.Duration(min(lost, limit))*time.Minute/time.Duration(limit))
 }
 
 // unhurried are arrivals of the whole burst that the limit admits: as fast as the first time if it bears that.

@@ -180,7 +180,7 @@ func (b *Bench) pay(ctx context.Context, p Payment) error {
 	ctx, stop := context.WithTimeout(ctx, settleMax)
 	defer stop()
 	var reply stage.Reply
-	err := until(ctx, "payment "+p.Key, func() (bool, error) {
+	err := Until(ctx, "payment "+p.Key, func() (bool, error) {
 		var err error
 		reply, err = b.shop.Confirm(ctx, p.Key, p.Order, p.Won)
 		return reply.HTTP != http.StatusServiceUnavailable, err
@@ -196,7 +196,7 @@ func (b *Bench) Recover(ctx context.Context, limit time.Duration) (time.Duration
 	began := time.Now()
 	ctx, stop := context.WithTimeout(ctx, limit)
 	defer stop()
-	err := until(ctx, "what is in doubt to be settled", func() (bool, error) {
+	err := Until(ctx, "what is in doubt to be settled", func() (bool, error) {
 		s, err := b.count(ctx)
 		return s.Open == 0, err
 	})
@@ -208,7 +208,7 @@ func (b *Bench) Closed(ctx context.Context) error {
 	ctx, stop := context.WithTimeout(ctx, settleMax)
 	defer stop()
 	const open = 2
-	return until(ctx, "the breakers to let calls through", func() (bool, error) {
+	return Until(ctx, "the breakers to let calls through", func() (bool, error) {
 		for _, i := range b.Instances {
 			m, err := i.Metrics(ctx)
 			if err != nil {
@@ -234,7 +234,7 @@ func (b *Bench) Led(ctx context.Context) error {
 	type leaders struct {
 		Elected int `db:"elected"`
 	}
-	err := until(ctx, "a leader of the jobs", func() (bool, error) {
+	err := Until(ctx, "a leader of the jobs", func() (bool, error) {
 		found, err := one[leaders](ctx, b, `SELECT count(*)::int AS elected FROM river.river_leader`)
 		return found.Elected > 0, err
 	})
@@ -251,7 +251,7 @@ func (b *Bench) InDoubt(ctx context.Context) (int, error) {
 func (b *Bench) Settled(ctx context.Context, kind ledger.WorkKind, limit time.Duration) error {
 	ctx, stop := context.WithTimeout(ctx, limit)
 	defer stop()
-	return until(ctx, string(kind)+" to be settled", func() (bool, error) {
+	return Until(ctx, string(kind)+" to be settled", func() (bool, error) {
 		rows, err := b.DB.Query(ctx, `SELECT count(*)::int FROM work WHERE closed_at IS NULL AND kind = @kind`, pgx.StrictNamedArgs{"kind": kind})
 		if err != nil {
 			return false, fmt.Errorf("count open work: %w", err)

@@ -67,7 +67,7 @@ func LoopbackOnly(address string) error {
 func (i *Instance) ready(ctx context.Context) error {
 	ctx, stop := context.WithTimeout(ctx, startMax)
 	defer stop()
-	return until(ctx, i.name+" to be ready", func() (bool, error) {
+	return Until(ctx, i.name+" to be ready", func() (bool, error) {
 		_, err := i.private(ctx, "/readyz")
 		return err == nil, nil
 	})

@@ -56,7 +56,7 @@ func (p *process) pid() int { return p.cmd.Process.Pid }
 func (p *process) said(ctx context.Context, find func(line []byte) bool) error {
 	ctx, stop := context.WithTimeout(ctx, startMax)
 	defer stop()
-	return until(ctx, p.name+" to serve", func() (bool, error) {
+	return Until(ctx, p.name+" to serve", func() (bool, error) {
 		printed, err := os.ReadFile(p.log)
 		if err != nil {
 			return false, fmt.Errorf("read what %s prints: %w", p.name, err)
@@ -99,8 +99,8 @@ func (p *process) stop() error {
 	return nil
 }
 
-// until looks again and again until something is so, or the context ends.
-func until(ctx context.Context, what string, so func() (bool, error)) error {
+// Until looks again and again until something is so, or the context ends.
+func Until(ctx context.Context, what string, so func() (bool, error)) error {
 	tick := time.NewTicker(pollFor)
 	defer tick.Stop()
 	for {

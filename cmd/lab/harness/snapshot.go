@@ -58,7 +58,7 @@ const settleMax = time.Minute
 func (b *Bench) snapshot(ctx context.Context) (s Snapshot, err error) {
 	ctx, stop := context.WithTimeout(ctx, settleMax)
 	defer stop()
-	err = until(ctx, "the service to be at rest", func() (bool, error) {
+	err = Until(ctx, "the service to be at rest", func() (bool, error) {
 		before, err := b.metrics(ctx)
 		if err != nil || before.Of("daesa_web_in_flight_requests")+before.Of("daesa_pgclient_in_flight_calls") > 0 {
 			return false, err
