@@ -125,20 +125,13 @@ type acceptanceRow struct {
 
 func (r acceptanceRow) question() question {
 	q := question{
-		state: r.State, word: r.Word, sent: r.Sent, attempt: r.Attempt, askedAt: r.AskedAt, owedAt: instant(r.OwedAt),
-		endedAt: instant(r.EndedAt), told: r.Told, releases: r.Releases,
+		state: r.State, word: r.Word, sent: r.Sent, attempt: r.Attempt, askedAt: r.AskedAt, owedAt: postgres.Time(r.OwedAt),
+		endedAt: postgres.Time(r.EndedAt), told: r.Told, releases: r.Releases,
 	}
 	if r.Status != nil {
 		q.payment = &paymentNow{status: *r.Status, attempt: *r.PaymentAttempt, took: *r.Took}
 	}
 	return q
-}
-
-func instant(t *time.Time) time.Time {
-	if t == nil {
-		return time.Time{}
-	}
-	return *t
 }
 
 func (r acceptanceRow) acceptance() store.Acceptance {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"daesa/internal/postgres"
 )
 
 // CancelRequestStatus is how far a cancel of our own is.
@@ -297,7 +299,7 @@ func LoadCancelRequest(ctx context.Context, db Querier, requestID string) (Cance
 		ID: r.RequestID, PaymentKey: r.PaymentKey, Status: r.Status, Amount: Money{Minor: r.Amount, Currency: r.Currency},
 		Refundable: Money{Minor: r.Refundable, Currency: r.Currency}, Reason: r.Reason,
 		RefundAccount: r.RefundAccount, Generation: r.Generation, Attempts: r.Attempts, Answer: r.Answer,
-		RequestedBy: r.RequestedBy, CreatedAt: r.CreatedAt, KeyFirstUsedAt: instant(r.KeyFirstUsedAt),
+		RequestedBy: r.RequestedBy, CreatedAt: r.CreatedAt, KeyFirstUsedAt: postgres.Time(r.KeyFirstUsedAt),
 	}
 	if r.TransactionKey != nil {
 		request.TransactionKey = *r.TransactionKey

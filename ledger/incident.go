@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"daesa/internal/postgres"
 )
 
 // Incident is a storm: the many mismatches that one run opened.
@@ -55,7 +57,7 @@ const incidentColumns = `
 
 func (r incidentRow) incident() Incident {
 	i := Incident{
-		ID: r.ID, Run: r.Run, Status: r.Status, OpenedAt: r.OpenedAt, EndedAt: instant(r.EndedAt), Found: r.Found, Left: r.Left,
+		ID: r.ID, Run: r.Run, Status: r.Status, OpenedAt: r.OpenedAt, EndedAt: postgres.Time(r.EndedAt), Found: r.Found, Left: r.Left,
 		Unknown: r.Unknown, Proposed: r.Proposed,
 	}
 	for currency, minor := range r.AtRisk {

@@ -51,7 +51,7 @@ func (r mismatchRow) mismatch() Mismatch {
 	m := Mismatch{
 		ID: r.ID, Kind: r.Kind, Status: r.Status, PaymentKey: r.PaymentKey, OrderID: r.OrderID, TransactionKey: r.TransactionKey,
 		Detail: r.Detail, Gateway: r.Gateway, Books: r.Books, OpenedAt: r.OpenedAt, LastSeenAt: r.LastSeenAt, TimesSeen: r.TimesSeen,
-		Assignee: r.Assignee, Proposal: r.Proposal, ResolvedAs: r.ResolvedAs, ResolvedBy: r.ResolvedBy, ResolvedAt: instant(r.ResolvedAt),
+		Assignee: r.Assignee, Proposal: r.Proposal, ResolvedAs: r.ResolvedAs, ResolvedBy: r.ResolvedBy, ResolvedAt: postgres.Time(r.ResolvedAt),
 		Note: r.Note, Incident: r.Incident, Revision: r.Revision, ChangedAt: r.ChangedAt,
 	}
 	if r.Amount != nil && r.Currency != "" {

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"daesa/internal/postgres"
 )
 
 // Querier runs a query: a pool, a connection or a transaction.
@@ -115,8 +117,8 @@ func (r paymentRow) payment() Payment {
 	p := Payment{
 		Key: r.PaymentKey, OrderID: r.OrderID, MerchantID: r.MerchantID, Status: r.Status,
 		Amount: Money{Minor: r.Amount, Currency: r.Currency}, Surplus: r.Surplus, Attempt: r.Attempt, Generation: r.Generation,
-		KeyFirstUsedAt: instant(r.KeyFirstUsedAt), IntendedAt: instant(r.IntendedAt), UndecidedSince: instant(r.UndecidedSince),
-		WaitingSeenAt: instant(r.WaitingSeenAt), MoneySeenAt: instant(r.MoneySeenAt), FallShown: r.FallShown, VirtualAccount: r.VirtualAccount, SecretDigest: r.SecretDigest,
+		KeyFirstUsedAt: postgres.Time(r.KeyFirstUsedAt), IntendedAt: postgres.Time(r.IntendedAt), UndecidedSince: postgres.Time(r.UndecidedSince),
+		WaitingSeenAt: postgres.Time(r.WaitingSeenAt), MoneySeenAt: postgres.Time(r.MoneySeenAt), FallShown: r.FallShown, VirtualAccount: r.VirtualAccount, SecretDigest: r.SecretDigest,
 		Reason: r.Reason, Method: r.Method, CreditsGranted: r.CreditsGranted, CreditsRevoked: r.CreditsRevoked,
 		Tax: Tax{
 			Supplied: r.money(r.Supplied), VAT: r.money(r.VAT), Free: r.money(r.TaxFree), Exempt: r.money(r.TaxExempt),
@@ -126,7 +128,7 @@ func (r paymentRow) payment() Payment {
 	for _, c := range r.Captures {
 		p.Captures = append(p.Captures, Capture{
 			Number: c.Number, TransactionKey: c.TransactionKey, Amount: r.money(&c.Amount),
-			CapturedAt: c.CapturedAt, ReversedAt: instant(c.ReversedAt),
+			CapturedAt: c.CapturedAt, ReversedAt: postgres.Time(c.ReversedAt),
 		})
 	}
 	for _, c := range r.Cancels {
@@ -162,14 +164,6 @@ func (r paymentRow) money(minor *int64) Money {
 		return Money{}
 	}
 	return Money{Minor: *minor, Currency: r.Currency}
-}
-
-// instant turns a nullable time into one whose zero means none.
-func instant(t *time.Time) time.Time {
-	if t == nil {
-		return time.Time{}
-	}
-	return *t
 }
 
 // nullableMinor keeps an amount that the gateway did not tell as NULL: it is not nothing.

@@ -9,3 +9,11 @@ func NullTime(t time.Time) *time.Time {
 	}
 	return &t
 }
+
+// Time turns NULL into a zero time.
+func Time(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return *t
+}
