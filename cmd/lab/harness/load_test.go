@@ -91,7 +91,7 @@ func TestAttack_IsBounded(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { cancel() }))
 	t.Cleanup(server.Close)
-	load, err := attack(ctx, []string{server.URL}, []Stream{stream(100, 1)})
+	load, err := attack(ctx, []string{server.URL}, []Stream{stream(50, 0.4)})
 	if err == nil || len(load[0].Sent) > 2 {
 		t.Errorf("got %d requests after the end (%v)", len(load[0].Sent), err)
 	}
