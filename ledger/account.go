@@ -42,7 +42,7 @@ func decideWaiting(d Decision, p Payment, o Observation) Decision {
 		return d.refuse(finding(KindHistoryChanged, p, o, "a payment without virtual account is shown waiting for a deposit"))
 	}
 	names := o.LastTransactionKey != "" && o.LastTransactionKey == current.TransactionKey
-	if !o.believed(p.WaitingSeenAt, p.FallShown || names) {
+	if !o.believed(p.WaitingSeenAt, !p.FallShownAt.IsZero() || names) {
 		return d.sighted(EventWaiting, o)
 	}
 	if p.Status != StatusDone {
@@ -130,7 +130,7 @@ func decideStanding(d Decision, p Payment, o Observation, back Capture) Decision
 		return d.stale(EventCaptured) // asked before it fell back, or older than another deposit
 	case p.Status == StatusCanceled:
 		return decideAfterVoid(d, p, o)
-	case !o.believed(p.MoneySeenAt, !p.FallShown):
+	case !o.believed(p.MoneySeenAt, p.FallShownAt.IsZero()):
 		return d.sightedMoney(o)
 	}
 	d.MoneySeenAt = time.Time{}

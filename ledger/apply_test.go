@@ -49,7 +49,7 @@ func TestWorkOut_Journal(t *testing.T) {
 		}, OrderPartiallyCanceled},
 		{"a void moves nothing", bought(StatusWaitingForDeposit), "", shown(EvidenceVoided), nil, OrderCanceled},
 		{
-			"a fallen deposit takes everything back", with(granted, func(p *Payment) { p.WaitingSeenAt, p.FallShown = second(20), true }), "",
+			"a fallen deposit takes everything back", with(granted, func(p *Payment) { p.WaitingSeenAt, p.FallShownAt = second(20), second(19) }), "",
 			with(shown(EvidenceWaiting), func(o *Observation) { o.VirtualAccount = true }),
 			[]string{
 				"deposit_reversal pk_1#1: sales from gateway_receivable 50000 KRW", "credit_revoke reversal:pk_1#1: customer_credits from credits_issued 7 CREDIT",

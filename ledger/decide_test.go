@@ -282,7 +282,7 @@ func TestDecide_DepositFallsBack(t *testing.T) {
 	waiting := with(shown(EvidenceWaiting), func(o *Observation) { o.VirtualAccount = true })
 	overdue := with(waiting, func(o *Observation) { o.Evidence, o.DueAt = EvidenceDead, second(95) })
 	seenOnce := with(deposited(), func(p *Payment) { p.WaitingSeenAt = second(60) })
-	listed := with(seenOnce, func(p *Payment) { p.FallShown = true })
+	listed := with(seenOnce, func(p *Payment) { p.FallShownAt = second(19) })
 	partly := with(paid(1_000), virtual)
 	at := func(o Observation, n int) Observation {
 		return with(o, func(o *Observation) { o.AskedAt, o.SeenAt = second(n), second(n+1) })
@@ -293,7 +293,7 @@ func TestDecide_DepositFallsBack(t *testing.T) {
 	second2 := with(shown(EvidenceCaptured), func(o *Observation) { o.LastTransactionKey, o.CapturedAt = "tx_2", second(90) })
 	decideAll(t, []situation{
 		{"seen once", deposited(), waiting, decided{To: StatusDone, Verdict: stays}},
-		{"seen once, and listed", with(deposited(), func(p *Payment) { p.FallShown = true }), waiting, decided{To: StatusDone, Verdict: stays}},
+		{"seen once, and listed", with(deposited(), func(p *Payment) { p.FallShownAt = second(19) }), waiting, decided{To: StatusDone, Verdict: stays}},
 		{"seen and listed, half a minute apart", listed, at(waiting, 90), decided{To: StatusWaitingForDeposit, Verdict: goes, Reversed: "tx_1"}},
 		{"seen and listed, too soon", listed, at(waiting, 89), decided{To: StatusDone, Verdict: stays}},
 		{"seen twice, by nothing but the payment object", seenOnce, at(waiting, 60+3599), decided{To: StatusDone, Verdict: stays}},
@@ -352,7 +352,7 @@ func TestDecide_DepositTakenBackStands(t *testing.T) {
 		p.Status, p.Captures[0].ReversedAt = StatusWaitingForDeposit, second(100)
 	})
 	seenOnce := with(fallen, func(p *Payment) { p.MoneySeenAt = second(200) })
-	listed := with(seenOnce, func(p *Payment) { p.FallShown = true })
+	listed := with(seenOnce, func(p *Payment) { p.FallShownAt = second(19) })
 	canceled := with(seenOnce, func(p *Payment) {
 		p.Status, p.Cancels = StatusCanceled, []Cancel{{TransactionKey: "c1", Amount: Won(0)}}
 	})

@@ -36,11 +36,17 @@ func nextDepositLook(capturedAt, now time.Time) (time.Time, bool) {
 	return nextLook(capturedAt, now, watchDueAfter, 10*time.Minute, time.Hour, 6*time.Hour, day, 2*day, 4*day, 8*day, 16*day, watchFor)
 }
 
+// nextCloseLook is when an account is looked at again of whose deposit the gateway's witnesses disagree since an instant:
+// the copy that answered may be one that is behind. False when none can be behind for so long.
+func nextCloseLook(since, now time.Time) (time.Time, bool) {
+	return nextLook(since, now, fallbackConfirmAfter+time.Second, 2*time.Minute, 5*time.Minute, 10*time.Minute, 20*time.Minute,
+		40*time.Minute, fallbackAloneAfter+time.Second)
+}
+
 // nextDoubtLook is when an account is looked at again that was first seen at an instant to contradict our books of its
 // deposit: often enough that one copy of the gateway's that is behind does not answer each time.
 func nextDoubtLook(first, now time.Time) time.Time {
-	at, any := nextLook(first, now, fallbackConfirmAfter+time.Second, 2*time.Minute, 5*time.Minute, 10*time.Minute, 20*time.Minute,
-		40*time.Minute, fallbackAloneAfter+time.Second)
+	at, any := nextCloseLook(first, now)
 	if !any {
 		at = now.Add(10 * time.Minute)
 	}
@@ -57,20 +63,22 @@ func nextLook(since, now time.Time, ages ...time.Duration) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// fallShown is whether more than the payment object says that the payment's last deposit fell back: the gateway's list has
-// something without money for the payment that is later than the deposit, or shows the deposit's own row without money or
-// no more; or a notice of the gateway's that bore the payment's secret was written after the deposit. None of them can be
-// from before the deposit, whose time has whole seconds. One that was booked again is as old as the first of its key.
-const fallShown = `EXISTS (
-			SELECT 1
+// fallShownAt is since when more than the payment object says that the payment's last deposit fell back, by the newest that
+// does; NULL when nothing does. The gateway's list has something without money for the payment that is later than the
+// deposit, or shows the deposit's own row without money or no more; or a notice of the gateway's that bore the payment's
+// secret was written after the deposit. None of them can be from before the deposit, whose time has whole seconds. One that
+// was booked again is as old as the first of its key.
+const fallShownAt = `(
+			SELECT GREATEST(
+				(SELECT max(CASE WHEN g.kind = 'none' THEN g.first_seen_at ELSE GREATEST(g.waiting_since, g.missing_since) END)
+					FROM mirror g WHERE g.payment_key = p.payment_key
+						AND ((g.kind = 'none' AND g.at > c.at)
+							OR (g.transaction_key = c.transaction_key AND (g.kind = 'none' OR g.waiting_since IS NOT NULL OR g.missing_since IS NOT NULL)))),
+				(SELECT max(w.told_at) FROM work w WHERE w.payment_key = p.payment_key AND w.closed_at IS NULL AND w.told_at >= c.at + interval '1 second'),
+				(SELECT max(w.told_at) FROM work w WHERE w.payment_key = p.payment_key AND w.closed_at IS NOT NULL AND w.told_at >= c.at + interval '1 second'))
 			FROM (SELECT k.transaction_key, COALESCE((SELECT min(f.captured_at) FROM captures f
 					WHERE f.payment_key = k.payment_key AND f.transaction_key = k.transaction_key), k.captured_at) AS at
-				FROM captures k WHERE k.payment_key = p.payment_key ORDER BY k.number DESC LIMIT 1) c
-			WHERE EXISTS (SELECT 1 FROM mirror g WHERE g.payment_key = p.payment_key
-					AND ((g.kind = 'none' AND g.at > c.at)
-						OR (g.transaction_key = c.transaction_key AND (g.kind = 'none' OR g.waiting_since IS NOT NULL OR g.missing_since IS NOT NULL))))
-				OR EXISTS (SELECT 1 FROM work w WHERE w.payment_key = p.payment_key AND w.closed_at IS NULL AND w.told_at >= c.at + interval '1 second')
-				OR EXISTS (SELECT 1 FROM work w WHERE w.payment_key = p.payment_key AND w.closed_at IS NOT NULL AND w.told_at >= c.at + interval '1 second'))`
+				FROM captures k WHERE k.payment_key = p.payment_key ORDER BY k.number DESC LIMIT 1) c)`
 
 // doubted reports whether the last look at the payment contradicted our books of its deposit.
 func (p Payment) doubted() bool { return !p.WaitingSeenAt.IsZero() || !p.MoneySeenAt.IsZero() }
@@ -85,7 +93,11 @@ func (p Payment) NextLook(now time.Time) (time.Time, bool) {
 	case !p.MoneySeenAt.IsZero():
 		return nextDoubtLook(p.MoneySeenAt, now), true
 	case paid && p.Status == StatusDone:
-		return nextDepositLook(current.CapturedAt, now)
+		at, any := nextDepositLook(current.CapturedAt, now)
+		if again, shown := nextCloseLook(p.FallShownAt, now); shown && (!any || again.Before(at)) {
+			return again, true
+		}
+		return at, any
 	}
 	return time.Time{}, false
 }

@@ -35,7 +35,7 @@ type Payment struct {
 	UndecidedSince time.Time // zero unless confirming or unknown
 	WaitingSeenAt  time.Time // a done virtual account was seen without its deposit since then; zero when not
 	MoneySeenAt    time.Time // a deposit that was taken back was seen standing since then; zero when not
-	FallShown      bool      // by the gateway's list, or a notice that proved itself, the last deposit fell back
+	FallShownAt    time.Time // since when the gateway's list, or a notice that proved itself, says that the last deposit fell back
 	VirtualAccount bool
 	SecretDigest   []byte
 	Reason         string // the gateway's word for a failure

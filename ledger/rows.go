@@ -31,7 +31,7 @@ type paymentRow struct {
 	UndecidedSince *time.Time   `db:"undecided_since"`
 	WaitingSeenAt  *time.Time   `db:"waiting_seen_at"`
 	MoneySeenAt    *time.Time   `db:"money_seen_at"`
-	FallShown      bool         `db:"fall_shown"`
+	FallShownAt    *time.Time   `db:"fall_shown_at"`
 	VirtualAccount bool         `db:"virtual_account"`
 	SecretDigest   []byte       `db:"secret_digest"`
 	Reason         string       `db:"reason"`
@@ -81,7 +81,7 @@ type cancelRow struct {
 const paymentColumns = `
 	SELECT p.payment_key, p.order_id, p.merchant_id, p.status, p.currency, p.amount, p.surplus, p.attempt, p.generation,
 		p.key_first_used_at, p.intended_at, p.undecided_since, p.waiting_seen_at, p.money_seen_at, p.virtual_account, p.secret_digest,
-		p.virtual_account AND ` + fallShown + ` AS fall_shown,
+		CASE WHEN p.virtual_account THEN ` + fallShownAt + ` END AS fall_shown_at,
 		p.reason, p.method, p.credits_granted, p.credits_revoked, p.supplied, p.vat, p.tax_free, p.tax_exempt, p.updated_at,
 		o.status AS order_status, o.amount AS order_amount, o.currency AS order_currency, o.customer_id, o.name AS order_name,
 		o.credits AS order_credits, o.created_at AS order_created_at, o.expires_at AS order_expires_at,
@@ -118,7 +118,7 @@ func (r paymentRow) payment() Payment {
 		Key: r.PaymentKey, OrderID: r.OrderID, MerchantID: r.MerchantID, Status: r.Status,
 		Amount: Money{Minor: r.Amount, Currency: r.Currency}, Surplus: r.Surplus, Attempt: r.Attempt, Generation: r.Generation,
 		KeyFirstUsedAt: postgres.Time(r.KeyFirstUsedAt), IntendedAt: postgres.Time(r.IntendedAt), UndecidedSince: postgres.Time(r.UndecidedSince),
-		WaitingSeenAt: postgres.Time(r.WaitingSeenAt), MoneySeenAt: postgres.Time(r.MoneySeenAt), FallShown: r.FallShown, VirtualAccount: r.VirtualAccount, SecretDigest: r.SecretDigest,
+		WaitingSeenAt: postgres.Time(r.WaitingSeenAt), MoneySeenAt: postgres.Time(r.MoneySeenAt), FallShownAt: postgres.Time(r.FallShownAt), VirtualAccount: r.VirtualAccount, SecretDigest: r.SecretDigest,
 		Reason: r.Reason, Method: r.Method, CreditsGranted: r.CreditsGranted, CreditsRevoked: r.CreditsRevoked,
 		Tax: Tax{
 			Supplied: r.money(r.Supplied), VAT: r.money(r.VAT), Free: r.money(r.TaxFree), Exempt: r.money(r.TaxExempt),

@@ -307,3 +307,33 @@ func TestDeposit_AnAccountThatWaitsIsAskedAboutForEver(t *testing.T) {
 	}
 	ledgertest.RequireSound(t, s.db)
 }
+
+// TestDeposit_AWitnessOutlivesAnOldAnswer: something says that the deposit fell back, and the question about it is answered
+// by a copy of the gateway's that is behind. The witness is still there, so somebody asks again within minutes.
+func TestDeposit_AWitnessOutlivesAnOldAnswer(t *testing.T) {
+	t.Parallel()
+	for _, way := range tosssim.FallenRows() {
+		t.Run(string(way), func(t *testing.T) {
+			t.Parallel()
+			s := setup(t, func(_ *reconcile.Config, c *tosssim.Config) { c.FallenRow = way })
+			key := s.deposited("order-1", 10_000)
+			s.pass(20 * time.Minute)
+			s.clock.Advance(27 * time.Hour)
+			s.pass(time.Minute)
+			paid, _ := s.sim.Payment(key)
+			s.must(s.sim.RevertDeposit(key))
+			s.sim.Fail(tosssim.Fault{Op: tosssim.Get, Kind: tosssim.Stale, Payment: paid})
+			before := s.looks()
+			if way == tosssim.FallenRowNone { // a notice that proved itself
+				s.exec(`UPDATE work SET told_at = $1, due_at = $1 WHERE kind = 'deposit_watch' AND closed_at IS NULL`, s.clock.Now())
+			}
+			_, err := s.Mirror.Reread(t.Context())
+			s.must(err)
+			s.pass(10 * time.Minute)
+			if p := s.payment(key); p.Status != ledger.StatusWaitingForDeposit || s.looks() == before {
+				t.Errorf("got %s after %d looks, the first of which was behind; want the deposit taken back", p.Status, s.looks()-before)
+			}
+			ledgertest.RequireSound(t, s.db)
+		})
+	}
+}
