@@ -180,19 +180,20 @@ func (l *RateLimit) spend(ctx context.Context, rule *limited, key string) time.D
 
 // ask asks the database, unless it is resting, and says why there is no answer when there is none. The sender's hanging
 // up does not end the question: to cut a statement off costs its connection, and a stranger could do that at will.
-func (l *RateLimit) ask(ctx context.Context, rule *limited, key string) (time.Duration, Fallback) {
+func (l *RateLimit) ask(ctx context.Context, rule *limited, key string) (wait time.Duration, why Fallback) {
 	began := time.Now()
 	if !l.rest.ask(began) {
 		return 0, FallbackResting
 	}
+	answered := false // a panic is no answer either
+	defer func() { l.rest.answered(time.Now(), answered) }()
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), l.cfg.Timeout)
 	defer stop()
 	wait, err := l.cfg.Shared.Spend(ctx, rule.Rule, key)
-	ended := time.Now()
-	l.rest.answered(ended, err == nil)
 	if err != nil {
 		return 0, fallbackOf(err)
 	}
-	l.cfg.Metrics.sharedSeconds.Observe(ended.Sub(began).Seconds())
+	answered = true
+	l.cfg.Metrics.sharedSeconds.Observe(time.Since(began).Seconds())
 	return wait, ""
 }

@@ -228,6 +228,36 @@ func TestRateLimit_OneTrialAtATime(t *testing.T) {
 	})
 }
 
+// TestRateLimit_APanicIsATrialThatFailed: the one who tries the database again may die of it, and the next one tries again.
+func TestRateLimit_APanicIsATrialThatFailed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		shared := newTally()
+		shared.answers = func(context.Context) error { return errors.New("gone") }
+		limit := newRateLimit(t, RateConfig{Rules: webhook(300, 300), Shared: shared, Enforce: true})
+		for range failuresMost {
+			limit.Allow(t.Context(), addr(1))
+		}
+		time.Sleep(restFor)
+		shared.answers = func(context.Context) error { panic("broken") }
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("the panic was swallowed")
+				}
+			}()
+			limit.Allow(t.Context(), addr(1))
+		}()
+		shared.answers = nil
+		time.Sleep(restFor)
+		asked := shared.asked
+		limit.Allow(t.Context(), addr(1))
+		if shared.asked != asked+1 {
+			t.Error("the database is never asked again")
+		}
+	})
+}
+
 // TestRateLimit_TheShareRemembers: what passed while the database answered is charged to the share as well, so that its
 // failing is no second burst.
 func TestRateLimit_TheShareRemembers(t *testing.T) {
