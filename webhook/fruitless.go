@@ -36,7 +36,8 @@ type fruitless struct {
 
 	mu        sync.Mutex
 	ofPayment map[string]*rate.Limiter
-	underWay  int // questions of which nobody knows yet what they prove
+	underWay  int       // questions of which nobody knows yet what they prove
+	noted     time.Time // as of which the last was counted
 }
 
 func newFruitless(replicas int) *fruitless {
@@ -71,8 +72,13 @@ func (f *fruitless) end(paymentKey string, now time.Time, provedNothing bool) {
 	}
 }
 
-// note counts a question that proved nothing. The lock is held.
+// note counts a question that proved nothing. The lock is held. A slow question ends after others that began later, and
+// is counted as of these: a limiter whose time is set back refills once more what it has refilled already.
 func (f *fruitless) note(paymentKey string, now time.Time) {
+	if now.Before(f.noted) {
+		now = f.noted
+	}
+	f.noted = now
 	f.all.ReserveN(now, 1)
 	of := f.ofPayment[paymentKey]
 	if of == nil {

@@ -72,6 +72,28 @@ func TestFruitless_ThoseUnderWayCount(t *testing.T) {
 	}
 }
 
+// TestFruitless_ASlowQuestionRefillsNothing: questions that end in another order than they began cost no less.
+func TestFruitless_ASlowQuestionRefillsNothing(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 4, 15, 1, 0, 0, 0, time.UTC)
+	f := newFruitless(1)
+	asked := 0
+	ask := func(since time.Time) {
+		if key := fmt.Sprintf("pk_%d", asked); f.begin(key, since) {
+			asked++
+			f.end(key, since, true)
+		}
+	}
+	for range 60 * 20 { // 20 pairs a second: one that is answered at once, and one that took three seconds
+		ask(now)
+		ask(now.Add(-3 * time.Second))
+		now = now.Add(50 * time.Millisecond)
+	}
+	if want := fruitlessOfAll + 60*fruitlessPerSecond; asked < want-1 || asked > want+1 {
+		t.Errorf("asked %d times in a minute, want %d", asked, want)
+	}
+}
+
 // count notes a question that proved nothing, allowed or not.
 func (f *fruitless) count(key string, now time.Time) {
 	f.mu.Lock()
