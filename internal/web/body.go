@@ -12,7 +12,7 @@ import (
 // ReadBody reads the whole body of r, at most limit bytes, and returns it byte for byte: a signature or a hash is taken
 // over exactly these. A compressed body is refused rather than inflated, so limit bounds what we hold in memory.
 //
-// The wait for a slow body ends with the request's deadline when [Timeout] set one.
+// The wait for a slow body ends when [Timeout] says so.
 // Errors match [ErrUnsupportedMedia], [ErrBodyTooLarge], [ErrBodyTimeout] or [ErrBodyMalformed].
 func ReadBody(r *http.Request, limit int64) ([]byte, error) {
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {

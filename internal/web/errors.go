@@ -19,7 +19,7 @@ var (
 	ErrUnsupportedMedia = errors.New("unsupported media type")
 	// ErrBodyTooLarge means that the body is longer than the route allows.
 	ErrBodyTooLarge = errors.New("body too large")
-	// ErrBodyTimeout means that the body did not arrive before the request's deadline.
+	// ErrBodyTimeout means that the body did not arrive in time.
 	ErrBodyTimeout = errors.New("body too slow")
 	// ErrBodyMalformed means that the body is not what the route reads: broken JSON, an unknown field, a wrong type.
 	ErrBodyMalformed = errors.New("malformed body")

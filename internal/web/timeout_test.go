@@ -9,8 +9,10 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -82,6 +84,38 @@ func TestReadBody_SlowBodyEndsWithTheRequest(t *testing.T) {
 	))})
 	if got := exchange(t, addr, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc"); got != 408 {
 		t.Errorf("got status %d, want 408", got)
+	}
+}
+
+// readDeadlines notes the deadlines that a connection is given to read.
+type readDeadlines struct {
+	http.ResponseWriter
+
+	set []time.Time
+}
+
+// SetReadDeadline notes one.
+func (d *readDeadlines) SetReadDeadline(at time.Time) error {
+	d.set = append(d.set, at)
+	return nil
+}
+
+// TestTimeout_ASlowBodyIsNotWaitedForAsLongAsTheWork: whoever sends slowly holds a place for five seconds, also where the
+// handler may work for more than a minute.
+func TestTimeout_ASlowBodyIsNotWaitedForAsLongAsTheWork(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ limit, want time.Duration }{{time.Second, time.Second}, {75 * time.Second, 5 * time.Second}} {
+		synctest.Test(t, func(t *testing.T) {
+			began, conn := time.Now(), &readDeadlines{ResponseWriter: httptest.NewRecorder()}
+			Timeout(test.limit)(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				if _, err := ReadBody(r, 100); err != nil {
+					t.Error(err)
+				}
+			})).ServeHTTP(conn, httptest.NewRequestWithContext(t.Context(), "POST", "/", strings.NewReader("x")))
+			if wanted := []time.Time{began.Add(test.want), {}}; !slices.EqualFunc(conn.set, wanted, time.Time.Equal) {
+				t.Errorf("%s: got the deadlines %v, want %v", test.limit, conn.set, wanted)
+			}
+		})
 	}
 }
 
