@@ -3,6 +3,7 @@ package harness
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"daesa/pgclient/tosssim"
@@ -90,14 +91,19 @@ func (d *doubter) times(s Sending) {
 	}
 	most, mean := s.Overlap()
 	d.unless(mean <= float64(most)+0.001, "%.2f of %s were under way on average, of at most %d", mean, s.Name, most)
-	if d.Latency > 0 && s.Name == "confirms" {
-		for _, one := range s.Sent {
-			if one.Status == 200 && one.Took < d.Latency {
-				d.unless(false, "confirm %d was approved after %s by a gateway that takes %s", one.N, one.Took, d.Latency)
-			}
+	for _, one := range s.Sent {
+		switch {
+		case one.Took >= d.Latency:
+		case s.Name == "confirms" && one.Status == 200:
+			d.unless(false, "confirm %d was approved after %s by a gateway that takes %s", one.N, one.Took, d.Latency)
+		case s.Name == "notices" && slices.Contains(d.Fault.Ops, tosssim.Get) && slices.Contains(asked(), one.Word):
+			d.unless(false, "notice %d was %s after %s by the word of a gateway that takes %s", one.N, one.Word, one.Took, d.Latency)
 		}
 	}
 }
+
+// asked are the outcomes that rest on a question to the gateway: it was asked for each.
+func asked() []string { return []string{"applied_full", "applied_partial", "state_mismatch"} }
 
 // route doubts the answers against the service's own count of them. A request without an answer may have had one that
 // nobody read.
@@ -214,6 +220,11 @@ func (d *doubter) notices(s Sending) {
 	for outcome, n := range seen {
 		d.unless(n <= open, "the sender saw %d answers %q of which no row is stored", n, outcome)
 	}
+	resting := 0
+	for _, outcome := range asked() {
+		resting += d.Since.Outcomes[outcome]
+	}
+	d.unless(d.Since.Calls[tosssim.Get] >= resting, "%d notices rest on the gateway's word, and it was asked %d times", resting, d.Since.Calls[tosssim.Get])
 	late := d.Since.Metrics.Count("daesa_webhook_seconds_count", "over_budget", "yes")
 	d.unless(late <= s.Count(Past(senderPatience))+silent, "the service counts %d answers past 10 s and the sender %d", late, s.Count(Past(senderPatience)))
 	refused := s.Count(Answered(429, ""))

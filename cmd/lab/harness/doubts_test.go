@@ -128,3 +128,30 @@ func TestDoubts_ARequestWithoutAnswer(t *testing.T) {
 		t.Error("two more approvals than the clients saw pass, with one request unanswered")
 	}
 }
+
+// TestDoubts_NoticesThatNobodyAskedAbout: what a notice comes to rests on the gateway's word, and takes as long as that.
+func TestDoubts_NoticesThatNobodyAskedAbout(t *testing.T) {
+	t.Parallel()
+	run := func(took time.Duration) Observed {
+		o := possible()
+		notices := Sending{Stream: stream(40, 10), Sent: []Sent{{Status: 200, Word: "applied_full", Took: took}}}
+		notices.Name = "notices"
+		o.Load = append(o.Load, notices)
+		o.Fault = Fault{Ops: []tosssim.Op{tosssim.Get}}
+		o.Since.Outcomes = map[string]int{"applied_full": 1}
+		return o
+	}
+	o := run(1010 * time.Millisecond)
+	const unasked, early = "1 notices rest on the gateway's word, and it was asked 0 times", "notice 0 was applied_full after 990ms by the word of a gateway that takes 1s"
+	if found := strings.Join(o.Doubts(), "\n"); strings.Contains(found, "rest on the gateway's word") || strings.Contains(found, "by the word of") {
+		t.Errorf("a notice that was asked about is doubted: %s", found)
+	}
+	o.Since.Calls[tosssim.Get] = 0
+	if found := strings.Join(o.Doubts(), "\n"); !strings.Contains(found, unasked) {
+		t.Errorf("got doubts %q, want one with %q", found, unasked)
+	}
+	o = run(990 * time.Millisecond)
+	if found := strings.Join(o.Doubts(), "\n"); !strings.Contains(found, early) {
+		t.Errorf("got doubts %q, want one with %q", found, early)
+	}
+}
