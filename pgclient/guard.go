@@ -30,7 +30,7 @@ func newLane(cfg Config, name PathName, b *guard.Breaker) *lane {
 	slots := limits.share(cfg.Replicas)
 	cfg.Metrics.caps.WithLabelValues(string(name)).Set(float64(slots))
 	load := guard.NewLoad(slots)
-	cfg.Metrics.loads.watch(name, load)
+	cfg.Metrics.shares.Watch(string(name), load)
 	return &lane{
 		name: name, limits: limits, slots: guard.NewBulkhead(slots, limits.Wait), load: load, breaker: b,
 		http: newHTTPClient(cfg.Transport, limits, slots), headers: commonHeaders(cfg.SecretKey),

@@ -1,6 +1,7 @@
 package pgclient
 
 import (
+	"context"
 	"math"
 	"testing"
 	"testing/synctest"
@@ -43,7 +44,21 @@ func TestLoad_PredictsWhatIsMeasured(t *testing.T) {
 func TestLoad_IsExportedFromTheStart(t *testing.T) {
 	t.Parallel()
 	c := mustNew(t, testConfig(&outage{}))
-	if got, want := testutil.CollectAndCount(c.cfg.Metrics.loads), 2*len(PathNames()); got != want {
+	if got, want := testutil.CollectAndCount(c.cfg.Metrics.shares), 2*len(PathNames()); got != want {
 		t.Errorf("got %d series, want %d", got, want)
+	}
+}
+
+// TestLoad_WhoHungUpWasNotRefused: a caller who is gone before it gets a slot did not find all of them taken.
+func TestLoad_WhoHungUpWasNotRefused(t *testing.T) {
+	t.Parallel()
+	c := mustNew(t, testConfig(&outage{}))
+	gone, hangUp := context.WithCancel(t.Context())
+	hangUp()
+	if _, err := c.ReserveConfirm(gone); err == nil {
+		t.Fatal("a slot for somebody who is gone")
+	}
+	if _, measured := c.confirm.load.Shares(); measured != 0 {
+		t.Errorf("measured %.3f of the calls without a slot, want none", measured)
 	}
 }

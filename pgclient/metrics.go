@@ -24,7 +24,7 @@ type Metrics struct {
 	keyRefused   prometheus.Counter
 	unknownWords *prometheus.CounterVec
 	secondTries  *prometheus.CounterVec
-	loads        *loads
+	shares       *guard.Shares
 }
 
 // unknownKind is what kind of word the gateway used that nobody here has seen.
@@ -83,16 +83,19 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		secondTries: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "daesa_pgclient_second_attempts_total", Help: "Calls that needed a second attempt.",
 		}, []string{"path"}),
-		loads: newLoads(),
+		shares: guard.NewShares(
+			"daesa_pgclient_cap_refused_ratio",
+			"Part of the last minute's calls that found no slot: measured, and as 1 − cap ÷ (rate × time held) predicts. Where they part, calls arrive in bursts.",
+			pathTexts()...,
+		),
 	}
-	reg.MustRegister(m.loads)
+	reg.MustRegister(m.shares)
 	m.initialize()
 	return m
 }
 
 func (m *Metrics) initialize() {
-	for _, path := range PathNames() {
-		p := string(path)
+	for _, p := range pathTexts() {
 		m.queueSeconds.WithLabelValues(p)
 		m.inFlight.WithLabelValues(p)
 		m.caps.WithLabelValues(p)
@@ -147,13 +150,14 @@ func (m *Metrics) refused(path PathName, refusal Refusal) {
 func (m *Metrics) unknown(kind unknownKind) { m.unknownWords.WithLabelValues(string(kind)).Inc() }
 
 func (m *Metrics) breakerState(name BreakerName, state guard.State) {
-	value := 0.0
-	switch state {
-	case guard.Closed:
-	case guard.HalfOpen:
-		value = 1
-	case guard.Open:
-		value = 2
+	m.breakers.WithLabelValues(string(name)).Set(state.Level())
+}
+
+// pathTexts are the values of the path label.
+func pathTexts() []string {
+	var texts []string
+	for _, path := range PathNames() {
+		texts = append(texts, string(path))
 	}
-	m.breakers.WithLabelValues(string(name)).Set(value)
+	return texts
 }

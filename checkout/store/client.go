@@ -85,7 +85,7 @@ func New(cfg Config) (*Client, error) {
 		releasing: guard.NewBulkhead(releasesKept, 0),
 		load:      guard.NewLoad(slots),
 	}
-	cfg.Metrics.load.Store(c.load)
+	cfg.Metrics.shares.Watch("", c.load)
 	c.breaker = guard.NewBreaker(cfg.Limits.Breaker, c.changed)
 	return c, nil
 }

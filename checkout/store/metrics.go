@@ -1,7 +1,6 @@
 package store
 
 import (
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -68,7 +67,7 @@ type Metrics struct {
 	refusals     *prometheus.CounterVec
 	answers      *prometheus.CounterVec
 	breaker      prometheus.Gauge
-	load         atomic.Pointer[guard.Load]
+	shares       *guard.Shares
 }
 
 // NewMetrics registers the metrics and creates every series at zero.
@@ -100,22 +99,12 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		breaker: factory.NewGauge(prometheus.GaugeOpts{
 			Name: "daesa_store_breaker_state", Help: "0 closed, 1 half open, 2 open: the store is not asked.",
 		}),
+		shares: guard.NewShares(
+			"daesa_store_cap_refused_ratio",
+			"Part of the last minute's questions that found no slot in time: measured, and as 1 − cap ÷ (rate × time held) predicts.",
+		),
 	}
-	for source, of := range map[string]func(predicted, measured float64) float64{
-		"predicted": func(predicted, _ float64) float64 { return predicted },
-		"measured":  func(_, measured float64) float64 { return measured },
-	} {
-		factory.NewGaugeFunc(prometheus.GaugeOpts{
-			Name:        "daesa_store_cap_refused_ratio",
-			Help:        "Part of the last minute's questions that found no slot in time: measured, and as 1 − cap ÷ (rate × time held) predicts.",
-			ConstLabels: prometheus.Labels{"source": source},
-		}, func() float64 {
-			if load := m.load.Load(); load != nil {
-				return of(load.Shares())
-			}
-			return 0
-		})
-	}
+	reg.MustRegister(m.shares)
 	for _, path := range Paths() {
 		p := string(path)
 		m.callSeconds.WithLabelValues(p)
@@ -145,14 +134,4 @@ func (m *Metrics) refused(path Path, refusal guard.Refusal) {
 	m.refusals.WithLabelValues(string(path), string(refusal)).Inc()
 }
 
-func (m *Metrics) breakerState(state guard.State) {
-	value := 0.0
-	switch state {
-	case guard.Closed:
-	case guard.HalfOpen:
-		value = 1
-	case guard.Open:
-		value = 2
-	}
-	m.breaker.Set(value)
-}
+func (m *Metrics) breakerState(state guard.State) { m.breaker.Set(state.Level()) }

@@ -24,6 +24,18 @@ func States() []State {
 	return []State{Closed, HalfOpen, Open}
 }
 
+// Level is the state as a gauge shows it: 0 closed, 1 half open, 2 open.
+func (s State) Level() float64 {
+	switch s {
+	case Closed:
+	case HalfOpen:
+		return 1
+	case Open:
+		return 2
+	}
+	return 0
+}
+
 // BreakerLimits sets when a breaker opens and how it closes. A zero field takes the declared constant.
 type BreakerLimits struct {
 	Window         int           // the last calls that count
