@@ -67,7 +67,7 @@ func (l *lane) reserve(ctx context.Context) (*Permit, *Unsent) {
 	began := time.Now()
 	defer func() { l.metrics.queueSeconds.WithLabelValues(string(l.name)).Observe(time.Since(began).Seconds()) }()
 	refusal, ok := l.slots.Acquire(ctx)
-	l.load.Arrive(!ok)
+	l.load.Arrive(refusal == guard.RefusalCap)
 	if !ok {
 		l.metrics.refused(l.name, refusal)
 		unsent := &Unsent{Reason: refusal}

@@ -68,7 +68,7 @@ func (l *Load) Shares() (predicted, measured float64) {
 	now := time.Now()
 	var sum loadSecond
 	for _, s := range l.seconds {
-		if now.Unix()-s.second < shareOver {
+		if age := now.Unix() - s.second; age >= 0 && age < shareOver { // not one of a clock that was set back since
 			sum.arrived, sum.refused = sum.arrived+s.arrived, sum.refused+s.refused
 			sum.released, sum.held = sum.released+s.released, sum.held+s.held
 		}
