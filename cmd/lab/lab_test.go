@@ -110,6 +110,19 @@ func TestRun_Usage(t *testing.T) {
 	}
 }
 
+// TestOptions_AnywhereInTheLine: flags stand before a name, after it, or both.
+func TestOptions_AnywhereInTheLine(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{
+		{"-quick", "-out", "kept", "breaker"}, {"breaker", "-quick", "-out", "kept"}, {"-quick", "breaker", "-out=kept"},
+	} {
+		o, names, err := readOptions(args, io.Discard)
+		if err != nil || !o.quick || o.out != "kept" || len(names) != 1 || names[0] != "breaker" {
+			t.Errorf("%v: got quick %v, out %q, names %q and %v", args, o.quick, o.out, names, err)
+		}
+	}
+}
+
 func TestOptions_Bounds(t *testing.T) {
 	t.Parallel()
 	if _, _, err := readOptions([]string{"silent-pg"}, io.Discard); err != nil {

@@ -58,8 +58,15 @@ func readOptions(args []string, diagnostics io.Writer) (options, []string, error
 	flags.StringVar(&o.out, "out", "", "folder in which the results are kept; empty keeps none")
 	flags.BoolVar(&o.verbose, "v", false, "print the service's warnings")
 	flags.BoolVar(&o.quick, "quick", false, "10 payments and short times: shows that the lab works, and no figures worth keeping")
-	if err := flags.Parse(args); err != nil {
-		return options{}, nil, err
+	var names []string
+	for rest := args; ; rest = flags.Args()[1:] { // flags may stand before and after a name
+		if err := flags.Parse(rest); err != nil {
+			return options{}, nil, err
+		}
+		if flags.NArg() == 0 {
+			break
+		}
+		names = append(names, flags.Arg(0))
 	}
 	if o.sizes == nil {
 		o.sizes = []int{1_000_000, 3_000_000, sizeMax}
@@ -67,7 +74,7 @@ func readOptions(args []string, diagnostics io.Writer) (options, []string, error
 	if o.quick {
 		o = o.shrunk()
 	}
-	return o, flags.Args(), o.validate()
+	return o, names, o.validate()
 }
 
 // shrunk is a run of seconds. The burst keeps its ratio of notices to tokens: two for each.
