@@ -278,6 +278,30 @@ func TestRateLimit_TheShareRemembers(t *testing.T) {
 	})
 }
 
+// TestRateLimit_OneAloneKnows: what passed while the database did not answer is no second burst when it is back, where one
+// instance let it pass.
+func TestRateLimit_OneAloneKnows(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		shared := newTally()
+		shared.answers = func(context.Context) error { return errors.New("gone") }
+		limit := newRateLimit(t, RateConfig{Rules: webhook(60, 30), Shared: shared, Enforce: true})
+		passed := 0
+		for n := range 60 {
+			if n == 40 {
+				shared.answers = nil
+				time.Sleep(restFor)
+			}
+			if _, ok := limit.Allow(t.Context(), addr(1)); ok {
+				passed++
+			}
+		}
+		if passed != 31 {
+			t.Errorf("got %d passed, want the burst of 30 and one of the second that went by", passed)
+		}
+	})
+}
+
 // TestRateLimit_SenderHangsUp: a question goes on without the one who caused it, or a stranger could cost us a connection
 // with each request.
 func TestRateLimit_SenderHangsUp(t *testing.T) {
