@@ -121,7 +121,7 @@ func voids(o Observation) []Cancel {
 	return all
 }
 
-// decideStanding handles a deposit that we took back and that the gateway shows standing, under the very key that it had:
+// decideStanding handles a deposit that we took back and that the gateway shows standing, under the key that it had or none:
 // an old answer, or we were wrong. Believed, it is booked again from the instant on at which it was taken back.
 func decideStanding(d Decision, p Payment, o Observation, back Capture) Decision {
 	last, _ := p.lastTakenBack()
@@ -158,10 +158,17 @@ func (d Decision) sightedMoney(o Observation) Decision {
 	return d.stale(EventCaptured)
 }
 
-// takenBack returns the capture that had the key, of a payment whose every capture was taken back.
-func (p Payment) takenBack(key string) (Capture, bool) {
-	if _, any := p.lastTakenBack(); !any || key == "" {
+// takenBack returns the capture that the observation shows, of a payment whose every capture was taken back. An object that
+// does not show the key, beside a cancel that came to nothing say, is of the last one when it is of no later deposit; with
+// money given back since, it is evidence of its own.
+func (p Payment) takenBack(o Observation) (Capture, bool) {
+	last, any := p.lastTakenBack()
+	if !any {
 		return Capture{}, false
+	}
+	key := o.captureKey()
+	if key == "" {
+		return last, !o.CapturedAt.IsZero() && !o.CapturedAt.After(last.CapturedAt) && !o.gaveBack()
 	}
 	for _, c := range slices.Backward(p.Captures) {
 		if c.TransactionKey == key {
@@ -169,6 +176,11 @@ func (p Payment) takenBack(key string) (Capture, bool) {
 		}
 	}
 	return Capture{}, false
+}
+
+// gaveBack reports whether the observation has a cancel that moved money.
+func (o Observation) gaveBack() bool {
+	return slices.ContainsFunc(o.Cancels, func(c ObservedCancel) bool { return c.State == CancelDone })
 }
 
 // lastTakenBack returns the newest capture of a payment whose every capture was taken back.

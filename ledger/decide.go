@@ -155,7 +155,7 @@ func ofCapture(kind Kind, p Payment, o Observation) Finding {
 // decideCaptured handles money taken, with or without cancels.
 func decideCaptured(d Decision, p Payment, o Observation) Decision {
 	d.WaitingSeenAt = time.Time{}
-	if back, ok := p.takenBack(o.captureKey()); ok {
+	if back, ok := p.takenBack(o); ok {
 		return decideStanding(d, p, o, back)
 	}
 	d.MoneySeenAt = time.Time{}
@@ -212,7 +212,7 @@ func settleCapture(d Decision, p Payment, o Observation) Decision {
 	switch {
 	case !paid:
 		if back, ok := p.lastTakenBack(); ok && !at.After(back.CapturedAt) {
-			fresh.CapturedAt = back.ReversedAt // the deposit of before, shown without its key
+			fresh.CapturedAt = back.ReversedAt // the deposit of before, of which a part was given back since
 		}
 		d.Capture = &fresh
 	case key == "" || key == current.TransactionKey || p.knowsCapture(key):

@@ -359,10 +359,23 @@ func TestDecide_DepositTakenBackStands(t *testing.T) {
 	standing := func(n int) Observation {
 		return with(shown(EvidenceCaptured), func(o *Observation) { o.AskedAt, o.SeenAt = second(n), second(n+1) })
 	}
+	keyless := func(n int) Observation {
+		return with(standing(n), func(o *Observation) { o.LastTransactionKey = "" })
+	}
+	aborted := with(standing(200), func(o *Observation) {
+		o.Cancels = []ObservedCancel{with(part(1, 1_000), func(c *ObservedCancel) { c.State = CancelAborted })}
+	})
 	decideAll(t, []situation{
 		{"seen once", fallen, standing(200), decided{To: StatusWaitingForDeposit, Verdict: stays}},
 		{"seen twice", seenOnce, standing(230), decided{To: StatusDone, Verdict: goes, Captured: "tx_1#2"}},
 		{"seen twice, too soon", seenOnce, standing(229), decided{To: StatusWaitingForDeposit, Verdict: stays}},
+		{"without its key, seen once", fallen, keyless(200), decided{To: StatusWaitingForDeposit, Verdict: stays}},
+		{"without its key, seen twice", seenOnce, keyless(230), decided{To: StatusDone, Verdict: goes, Captured: "tx_1#2"}},
+		{"without its key, asked before it was taken back", seenOnce, keyless(99), decided{To: StatusWaitingForDeposit, Verdict: stays}},
+		{"beside a cancel that came to nothing, seen once", fallen, aborted, decided{To: StatusWaitingForDeposit, Verdict: stays}},
+		{"with a part given back since", fallen, with(standing(200), func(o *Observation) { o.Cancels = []ObservedCancel{part(1, 1_000)} }), decided{
+			To: StatusPartiallyCanceled, Verdict: goes, Captured: "#2", Cancels: []string{"c1 1000"},
+		}},
 		{"asked before it was taken back", seenOnce, standing(99), decided{To: StatusWaitingForDeposit, Verdict: stays}},
 		{"seen twice, while the list shows that it fell", listed, standing(200 + 3599), decided{To: StatusWaitingForDeposit, Verdict: stays}},
 		{"seen for an hour, whatever the list shows", listed, standing(200 + 3600), decided{To: StatusDone, Verdict: goes, Captured: "tx_1#2"}},
