@@ -106,6 +106,8 @@ func heldFate(q question, now time.Time) fate {
 		return f
 	case p != nil && p.attempt == q.attempt && p.undecided():
 		return fate{state: acceptanceHeld, due: now.Add(min(max(now.Sub(q.askedAt), time.Second), lookSlowest))}
+	case p == nil || p.attempt < q.attempt: // read as it stood before the intent that the row was committed with
+		return fate{state: acceptanceHeld, due: now.Add(heldFirst)}
 	case !q.sent:
 		return ended(q, acceptanceVoid, now, "")
 	}

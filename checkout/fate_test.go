@@ -34,6 +34,7 @@ func TestDecideFate(t *testing.T) {
 	hopeless.owedAt = now.Add(-3 * 24 * time.Hour)
 	send := fate{state: acceptanceReleasing, due: now, send: true}
 	wait := fate{state: acceptanceHeld, due: now.Add(time.Minute)}
+	again := fate{state: acceptanceHeld, due: now.Add(2 * time.Second)}
 	for _, test := range []struct {
 		name string
 		q    question
@@ -56,7 +57,9 @@ func TestDecideFate(t *testing.T) {
 		{"an account nobody paid into, voided", of(held(store.Accepted), ledger.StatusCanceled, 2, false), send},
 		{"money for an order that another payment holds", of(held(store.Accepted), ledger.StatusDone, 2, false), send},
 		{"refused without having been asked", of(unsent, ledger.StatusFailed, 2, false), fate{state: acceptanceVoid, due: now.Add(time.Minute)}},
-		{"no payment", held(store.Accepted), send},
+		{"its payment not seen yet", held(store.Accepted), again},
+		{"its attempt not seen yet", of(held(store.Accepted), ledger.StatusReady, 1, false), again},
+		{"not asked, and its payment not seen yet", unsent, again},
 		{"owed", of(owed, ledger.StatusFailed, 2, false), send},
 		{"owed in vain", of(hopeless, ledger.StatusFailed, 2, false), fate{state: acceptanceGivenUp, due: now.Add(time.Minute), tell: checkUnreleased}},
 		{"released", of(gone, ledger.StatusFailed, 2, false), fate{state: acceptanceReleased, due: now.Add(11 * time.Minute)}},
