@@ -3,6 +3,7 @@ package checkout
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -473,5 +474,59 @@ func TestStore_WithoutAStore(t *testing.T) {
 	s.paid(50000)
 	if got := s.count(`SELECT count(*) FROM acceptances`); got != 0 {
 		t.Errorf("%d acceptances without a store", got)
+	}
+}
+
+// TestStore_NobodyListens: a connection that was never made asked nothing, so there is nothing to release.
+func TestStore_NobodyListens(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.NotFoundHandler())
+	server.Close()
+	client, err := store.New(store.Config{
+		URL: server.URL, Secret: eventSecret, Metrics: store.NewMetrics(prometheus.NewPedanticRegistry()),
+		Log: slog.New(slog.DiscardHandler), Now: time.Now,
+	})
+	must(t, err)
+	t.Cleanup(client.Close)
+	k := openKitchen(t, shopOptions{config: func(c *Config) { c.Store = client }})
+	orderID, key := k.order(50000)
+	k.confirm(key, orderID, 50000).wants(t, http.StatusServiceUnavailable, "store_down")
+	k.wantAcceptances(orderID, 0, acceptanceVoid)
+}
+
+// TestStore_BuyerGone: whoever has gone before the store is asked, or before the intent, pays for nothing, whatever the
+// policy lets pass.
+func TestStore_BuyerGone(t *testing.T) {
+	t.Parallel()
+	k := openKitchen(t, shopOptions{config: func(c *Config) { c.StoreLate = StoreAccept }})
+	orderID, key := k.order(50000)
+	wish := ledger.Intent{PaymentKey: key, OrderID: orderID, Amount: ledger.Won(50000)}
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	if a, err := k.handler.askStore(gone, wish); !errors.Is(err, context.Canceled) || a != (acceptance{}) {
+		t.Errorf("got %+v, %v", a, err)
+	}
+	a, err := k.handler.askStore(t.Context(), wish)
+	must(t, err)
+	if _, err := k.handler.intend(gone, wish, a); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	if n := k.count(`SELECT count(*) FROM payments`); n != 0 {
+		t.Errorf("%d intents for a buyer who has gone", n)
+	}
+	k.wantAcceptances(orderID, 1, acceptanceAsking)
+}
+
+// TestStore_WhoIsNotAskedAboutHoldsNoSlot: thirty orders that cannot be paid leave all of the store's slots free.
+func TestStore_WhoIsNotAskedAboutHoldsNoSlot(t *testing.T) {
+	t.Parallel()
+	k := openKitchen(t, shopOptions{})
+	expired, key := k.order(50000)
+	k.ahead.Store(int64(31 * time.Minute))
+	for range 30 {
+		a, err := k.handler.askStore(t.Context(), ledger.Intent{PaymentKey: key, OrderID: expired, Amount: ledger.Won(50000)})
+		if err != nil || a != (acceptance{}) {
+			t.Fatalf("got %+v, %v", a, err)
+		}
 	}
 }
