@@ -1,6 +1,7 @@
 package checkout
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -278,4 +279,29 @@ func TestStore_RoundTrips(t *testing.T) {
 	if with := trips(k.shop, meter); with != without+2 {
 		t.Errorf("got %d round trips with a store and %d without, want two more", with, without)
 	}
+}
+
+// TestStore_RowsInHandAreLeftAlone: whoever holds a row, another settler of this instance or the next, is not waited for.
+func TestStore_RowsInHandAreLeftAlone(t *testing.T) {
+	t.Parallel()
+	k := openKitchen(t, shopOptions{})
+	k.sim.Fail(tosssim.Fault{Op: tosssim.Confirm, Kind: tosssim.Refuse, Body: "REJECT_CARD_PAYMENT", N: 2})
+	held, key := k.order(1000)
+	k.confirm(key, held, 1000)
+	free, key := k.order(1000)
+	k.confirm(key, free, 1000)
+	tx, err := k.db.Begin(t.Context()) //nolint:forbidigo // it is left open on purpose
+	must(t, err)
+	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
+	_, err = tx.Exec(t.Context(), `SELECT 1 FROM acceptances WHERE order_id = $1 FOR UPDATE`, held)
+	must(t, err)
+	ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+	defer stop()
+	k.ahead.Store(int64(3 * time.Second))
+	must(t, k.settler.Settle(ctx))
+	k.wantAcceptances(held, 1, acceptanceHeld)
+	k.wantAcceptances(free, 0, acceptanceReleased)
+	must(t, tx.Rollback(t.Context()))
+	k.later(0)
+	k.wantAcceptances(held, 0, acceptanceReleased)
 }

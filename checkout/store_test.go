@@ -530,3 +530,48 @@ func TestStore_WhoIsNotAskedAboutHoldsNoSlot(t *testing.T) {
 		}
 	}
 }
+
+// TestStore_AskedOnlyAboutWhatCanBePaid: while another payment of the order is in doubt, or this one is, nobody asks; one
+// that has let its order go stands in nobody's way.
+func TestStore_AskedOnlyAboutWhatCanBePaid(t *testing.T) {
+	t.Parallel()
+	k := openKitchen(t, shopOptions{})
+	orderID, key := k.paid(50000)
+	other := k.sim.Authenticate(tosssim.Checkout{OrderID: orderID, Amount: 50000})
+	for _, test := range []struct {
+		name, orders, payments string
+		key                    string
+		want                   bool
+	}{
+		{"in doubt", "'pending'", "status = 'unknown'", key, false},
+		{"another is in doubt", "'pending'", "status = 'unknown'", other, false},
+		{"another has let the order go", "'pending'", "surplus = true", other, true},
+		{"the order is closed", "'expired'", "surplus = true", other, false},
+	} {
+		_, err := k.db.Exec(t.Context(), `DELETE FROM acceptances`)
+		must(t, err)
+		_, err = k.db.Exec(t.Context(), `UPDATE payments SET captured = 0, undecided_since = now(), `+test.payments+` WHERE payment_key = $1`, key)
+		must(t, err)
+		_, err = k.db.Exec(t.Context(), `UPDATE orders SET status = `+test.orders+` WHERE order_id = $1`, orderID)
+		must(t, err)
+		begun, err := k.handler.begin(t.Context(), newAcceptanceID(), ledger.Intent{PaymentKey: test.key, OrderID: orderID, Amount: ledger.Won(50000)})
+		if err != nil || begun != test.want {
+			t.Errorf("%s: got %t, %v, want %t", test.name, begun, err, test.want)
+		}
+	}
+	_, err := k.db.Exec(t.Context(), `UPDATE payments SET captured = 50000, undecided_since = NULL, status = 'done', surplus = false`)
+	must(t, err)
+	_, err = k.db.Exec(t.Context(), `UPDATE orders SET status = 'paid'`)
+	must(t, err)
+}
+
+// TestStore_EndTouchesNoHeldAcceptance: once the intent is committed the payment decides, whoever thinks otherwise.
+func TestStore_EndTouchesNoHeldAcceptance(t *testing.T) {
+	t.Parallel()
+	k := openKitchen(t, shopOptions{})
+	orderID, _ := k.paid(50000)
+	id := k.list(`SELECT acceptance_id FROM acceptances`)[0]
+	k.handler.end(t.Context(), acceptance{id: id, word: store.Accepted, sent: true})
+	k.later(time.Minute)
+	k.wantAcceptances(orderID, 1, acceptanceKept)
+}
