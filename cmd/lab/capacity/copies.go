@@ -117,10 +117,11 @@ func copied() [][2]string {
 	}
 }
 
-// copy writes n copies of what the service wrote when it sold the model, with other names. Triggers are silent: what
-// they check holds for the copies as for the model, and the whole is checked afterwards.
-func (m model) copy(ctx context.Context, db *pgxpool.Pool, n int) error {
-	args := pgx.StrictNamedArgs{"order": m.names[orderName], "key": m.names[keyName], "customer": m.names[customerName], "copies": n}
+// copy writes copies of what the service wrote when it sold the model, with other names: n that will be canceled, and a
+// history of as many that have been told of before, each in one delivery. Triggers are silent: what they check holds for
+// the copies as for the model, and the whole is checked afterwards.
+func (m model) copy(ctx context.Context, db *pgxpool.Pool, n, history int) error {
+	args := pgx.StrictNamedArgs{"order": m.names[orderName], "key": m.names[keyName], "customer": m.names[customerName], "copies": n + history}
 	err := postgres.InTx(ctx, db, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `SET LOCAL session_replication_role = replica; SET LOCAL statement_timeout = 0`); err != nil {
 			return err
@@ -142,6 +143,18 @@ func (m model) copy(ctx context.Context, db *pgxpool.Pool, n int) error {
 			JOIN journal_transactions made ON made.kind = model.kind AND made.payment_key <> model.payment_key
 			WHERE model.payment_key = @key
 			ORDER BY made.transaction_id, e.line`, only("@key", args))
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, `
+			INSERT INTO deliveries (received_at, source, event_type, word, payment_key, order_id, body, body_hash, body_bytes, outcome, status, answered_at)
+			SELECT p.created_at - age.of, '192.0.2.1', 'PAYMENT_STATUS_CHANGED', 'DONE', p.payment_key, p.order_id, @body::text::jsonb,
+				sha256(convert_to(p.payment_key, 'UTF8')), octet_length(@body::text), 'status_ignored', 200, p.created_at - age.of
+			FROM generate_series(@from::integer, @to::integer) AS copy (n)
+			JOIN payments p ON p.payment_key = (@first::bigint + copy.n)::text
+			CROSS JOIN LATERAL (SELECT interval '1 minute' * (@to - copy.n) AS of) AS age
+			ORDER BY copy.n`,
+			pgx.StrictNamedArgs{"body": string(m.paid), "from": n + 1, "to": n + history, "first": int64(keyName) * spread})
 		return err
 	})
 	if err != nil {

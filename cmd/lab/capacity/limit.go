@@ -21,15 +21,16 @@ import (
 type size struct {
 	payments int // in each run of each arm
 	warm     int // before each run
+	history  int // paid before and left alone, so that tables and indexes have a size
 	rounds   int
 	inFlight int
 }
 
 func sizeOf(quick bool) size {
 	if quick {
-		return size{payments: 96, warm: 64, rounds: 1, inFlight: 16}
+		return size{payments: 96, warm: 64, history: 200, rounds: 1, inFlight: 16}
 	}
-	return size{payments: 20_000, warm: 640, rounds: 3, inFlight: 16}
+	return size{payments: 20_000, warm: 640, history: 100_000, rounds: 3, inFlight: 16}
 }
 
 // settings of the service: a limit that refuses nobody, whose statement runs nonetheless. All else is as it ships.
@@ -122,7 +123,7 @@ func (l *limit) build(ctx context.Context) error {
 // fill sells the model through the service, and copies it as it is then: paid. Only then is it canceled, and its own
 // cancel applied, or the service would find it in the gateway's list and apply it some time.
 func (l *limit) fill(ctx context.Context, address string) error {
-	l.lab.Say("limit: %d payments", l.warm+l.payments)
+	l.lab.Say("limit: %d payments, and %d of before", l.warm+l.payments, l.history)
 	service, err := l.lab.Programs.StartInstance(ctx, l.lab.Folder, "seller", address, l.gateway.URL)
 	if err != nil {
 		return err
@@ -140,7 +141,7 @@ func (l *limit) fillFrom(ctx context.Context, address string, service *harness.I
 		return err
 	}
 	defer db.Close()
-	if err := l.model.copy(ctx, db, l.warm+l.payments); err != nil {
+	if err := l.model.copy(ctx, db, l.warm+l.payments, l.history); err != nil {
 		return err
 	}
 	if l.model, err = l.model.cancel(ctx, l.gateway); err != nil {
