@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"daesa/internal/postgres"
 )
 
 // CreditAccount is what a customer was granted, lost again to cancels, and spent (I8).
@@ -47,7 +49,7 @@ func (e *effects) queueCredits(b *pgx.Batch, now time.Time) {
 			jsonb_build_object('customer_id', @customer_id::text, 'balance', moved.balance), @now, @now, @now
 		FROM moved
 		WHERE moved.balance < 0 AND @revoked::bigint > 0`+seenAgain,
-		pgx.StrictNamedArgs{
+		postgres.Args{
 			"customer_id": e.order.CustomerID, "granted": e.granted, "revoked": e.revoked, "now": now,
 			"kind": spent.Kind, "fingerprint": spent.Fingerprint(), "payment_key": spent.PaymentKey, "order_id": spent.OrderID,
 			"currency": e.after.Amount.Currency, "at_risk": e.after.Canceled().Minor, "detail": spent.Detail,
@@ -75,9 +77,9 @@ func (l *Ledger) Spend(ctx context.Context, tx pgx.Tx, id, customerID string, am
 	}
 	b := &pgx.Batch{}
 	b.Queue(`INSERT INTO credit_spends (spend_id, customer_id, amount, spent_at) VALUES (@id, @customer_id, @amount, @now)`,
-		pgx.StrictNamedArgs{"id": id, "customer_id": customerID, "amount": amount, "now": now})
+		postgres.Args{"id": id, "customer_id": customerID, "amount": amount, "now": now})
 	b.Queue(`UPDATE credit_accounts SET spent = spent + @amount, updated_at = @now WHERE customer_id = @customer_id`,
-		pgx.StrictNamedArgs{"customer_id": customerID, "amount": amount, "now": now})
+		postgres.Args{"customer_id": customerID, "amount": amount, "now": now})
 	queueJournal(b, journalFact{
 		Kind: EntryCreditSpend, Reference: id, CustomerID: customerID, Debit: AccountCustomerCredits,
 		Credit: AccountCreditsUsed, Amount: Money{Minor: amount, Currency: Credits}, OccurredAt: now,
@@ -102,7 +104,7 @@ func LoadCredits(ctx context.Context, db Querier, customerID string) (CreditAcco
 }
 
 func creditAccount(ctx context.Context, db Querier, sql, customerID string) (CreditAccount, error) {
-	rows, err := db.Query(ctx, sql, pgx.StrictNamedArgs{"customer_id": customerID})
+	rows, err := db.Query(ctx, sql, postgres.Args{"customer_id": customerID})
 	if err != nil {
 		return CreditAccount{}, fmt.Errorf("read credits of %s: %w", customerID, err)
 	}
@@ -120,7 +122,7 @@ func spentBefore(ctx context.Context, tx pgx.Tx, id, customerID string, amount i
 		SpentAt    time.Time `db:"spent_at"`
 	}
 	rows, err := tx.Query(ctx, `SELECT customer_id, amount, spent_at FROM credit_spends WHERE spend_id = @id`,
-		pgx.StrictNamedArgs{"id": id})
+		postgres.Args{"id": id})
 	if err != nil {
 		return false, err
 	}

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"daesa/internal/postgres"
 )
 
 // Account names one side of a journal entry.
@@ -83,7 +85,7 @@ func queueJournal(b *pgx.Batch, f journalFact, now time.Time) {
 		INSERT INTO journal_entries (transaction_id, line, account, currency, amount)
 		SELECT w.transaction_id, e.line, e.account, @currency, e.amount
 		FROM written w, unnest(@lines::integer[], @accounts::text[], @amounts::bigint[]) AS e (line, account, amount)`,
-		pgx.StrictNamedArgs{
+		postgres.Args{
 			"kind": f.Kind, "reference": f.Reference, "payment_key": f.PaymentKey, "order_id": f.OrderID,
 			"customer_id": f.CustomerID, "occurred_at": f.OccurredAt, "now": now, "currency": f.Amount.Currency,
 			"lines": []int{1, 2}, "accounts": []Account{f.Debit, f.Credit},

@@ -183,7 +183,7 @@ func (e *effects) outcome() Outcome {
 // which of the transaction keys belong to another payment.
 func lock(ctx context.Context, tx pgx.Tx, paymentKey string, keys ...string) (paymentRow, error) {
 	b := &pgx.Batch{}
-	args := pgx.StrictNamedArgs{"payment_key": paymentKey}
+	args := postgres.Args{"payment_key": paymentKey}
 	b.Queue(`
 		SELECT o.order_id
 		FROM orders o
@@ -240,7 +240,7 @@ func (l *Ledger) adopt(ctx context.Context, tx pgx.Tx, o Observation, now time.T
 		INSERT INTO payments (payment_key, order_id, merchant_id, status, currency, amount, created_at, updated_at)
 		VALUES (@payment_key, @order_id, @merchant_id, 'ready', @currency, @amount, @now, @now)
 		ON CONFLICT (payment_key) DO NOTHING`,
-		pgx.StrictNamedArgs{
+		postgres.Args{
 			"payment_key": o.PaymentKey, "order_id": order.ID, "merchant_id": l.merchantID, "currency": order.Amount.Currency,
 			"amount": order.Amount.Minor, "now": now,
 		})

@@ -102,7 +102,7 @@ const paymentColumns = `
 
 // Load reads a payment and its order without locking them. A key never seen gives ErrNotFound.
 func Load(ctx context.Context, db Querier, paymentKey string) (Payment, Order, error) {
-	rows, err := db.Query(ctx, paymentColumns, pgx.StrictNamedArgs{"payment_key": paymentKey})
+	rows, err := db.Query(ctx, paymentColumns, postgres.Args{"payment_key": paymentKey})
 	if err != nil {
 		return Payment{}, Order{}, fmt.Errorf("load payment %s: %w", paymentKey, err)
 	}

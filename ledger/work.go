@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"daesa/internal/postgres"
 )
 
 // WorkKind is a kind of answer that is still owed.
@@ -83,7 +85,7 @@ func QueueWork(b *pgx.Batch, w Work, now time.Time) {
 			order_id = COALESCE(w.order_id, excluded.order_id),
 			currency = COALESCE(excluded.currency, w.currency), amount = COALESCE(excluded.amount, w.amount),
 			kind = CASE WHEN w.kind = 'cancel_listed' OR excluded.kind = 'cancel_claimed' THEN w.kind ELSE excluded.kind END`,
-		pgx.StrictNamedArgs{
+		postgres.Args{
 			"kind": w.Kind, "payment_key": w.PaymentKey, "order_id": w.OrderID, "transaction_key": w.TransactionKey,
 			"request_id": w.RequestID, "currency": w.AtRisk.Currency, "amount": minor, "now": now,
 			"due_at": w.DueAt, "deadline": w.Deadline,
@@ -97,7 +99,7 @@ func QueueClose(b *pgx.Batch, paymentKey string, kinds []WorkKind, transactionKe
 		UPDATE work SET closed_at = @now, closed_as = @closed_as
 		WHERE payment_key = @payment_key AND closed_at IS NULL AND kind = ANY(@kinds)
 			AND (@every OR transaction_key = ANY(@transaction_keys))`,
-		pgx.StrictNamedArgs{
+		postgres.Args{
 			"now": now, "closed_as": as, "payment_key": paymentKey, "kinds": kinds,
 			"every": transactionKeys == nil, "transaction_keys": transactionKeys,
 		})
@@ -159,7 +161,7 @@ func queueCloseUnnamed(b *pgx.Batch, p Payment, askedAt, now time.Time) {
 			AND (@nothing_left OR EXISTS (SELECT 1 FROM cancels c
 				WHERE c.payment_key = w.payment_key
 					AND GREATEST(c.recorded_at, c.canceled_at) >= LEAST(w.opened_at, w.notice_failed_at)))`,
-		pgx.StrictNamedArgs{
+		postgres.Args{
 			"now": now, "payment_key": p.Key, "asked_at": askedAt, "nothing_left": p.Status == StatusCanceled,
 		})
 }

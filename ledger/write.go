@@ -45,7 +45,7 @@ func (e *effects) queuePayment(b *pgx.Batch, now time.Time) {
 				method = left(@method, 100), credits_granted = @credits_granted, credits_revoked = @credits_revoked,
 				supplied = @supplied, vat = @vat, tax_free = @tax_free, tax_exempt = @tax_exempt, updated_at = @now
 			WHERE payment_key = @payment_key`,
-			pgx.StrictNamedArgs{
+			postgres.Args{
 				"payment_key": p.Key, "status": p.Status, "captured": p.Captured().Minor, "canceled": p.Canceled().Minor,
 				"surplus": p.Surplus, "attempt": p.Attempt, "generation": p.Generation,
 				"undecided_since": postgres.NullTime(p.UndecidedSince), "waiting_seen_at": postgres.NullTime(p.WaitingSeenAt),
@@ -57,7 +57,7 @@ func (e *effects) queuePayment(b *pgx.Batch, now time.Time) {
 	}
 	if e.order.Status != e.orderBefore {
 		b.Queue(`UPDATE orders SET status = @status WHERE order_id = @order_id`,
-			pgx.StrictNamedArgs{"status": e.order.Status, "order_id": e.order.ID})
+			postgres.Args{"status": e.order.Status, "order_id": e.order.ID})
 	}
 }
 
@@ -71,19 +71,19 @@ func (e *effects) remembers() bool {
 func (e *effects) queueCaptures(b *pgx.Batch, o Observation, now time.Time) {
 	if r := e.decision.Reversed; r != nil {
 		b.Queue(`UPDATE captures SET reversed_at = @at WHERE payment_key = @payment_key AND number = @number`,
-			pgx.StrictNamedArgs{"at": r.ReversedAt, "payment_key": e.after.Key, "number": r.Number})
+			postgres.Args{"at": r.ReversedAt, "payment_key": e.after.Key, "number": r.Number})
 	}
 	if e.decision.LearnedKey != "" {
 		b.Queue(`
 			UPDATE captures SET transaction_key = @transaction_key
 			WHERE payment_key = @payment_key AND reversed_at IS NULL AND transaction_key IS NULL`,
-			pgx.StrictNamedArgs{"transaction_key": e.decision.LearnedKey, "payment_key": e.after.Key})
+			postgres.Args{"transaction_key": e.decision.LearnedKey, "payment_key": e.after.Key})
 	}
 	if c := e.decision.Capture; c != nil {
 		b.Queue(`
 			INSERT INTO captures (payment_key, number, transaction_key, currency, amount, captured_at, channel, recorded_at)
 			VALUES (@payment_key, @number, NULLIF(@transaction_key, ''), @currency, @amount, @captured_at, @channel, @now)`,
-			pgx.StrictNamedArgs{
+			postgres.Args{
 				"payment_key": e.after.Key, "number": c.Number, "transaction_key": c.TransactionKey,
 				"currency": c.Amount.Currency, "amount": c.Amount.Minor, "captured_at": c.CapturedAt,
 				"channel": o.Channel, "now": now,
@@ -97,7 +97,7 @@ func queueCancel(b *pgx.Batch, c Cancel, p Payment) {
 			canceled_at, channel, recorded_at, credits_revoked)
 		VALUES (@transaction_key, @payment_key, @order_id, @currency, @amount, @tax_free, @tax_exempt, left(@reason, 200),
 			@canceled_at, @channel, @recorded_at, @credits_revoked)`,
-		pgx.StrictNamedArgs{
+		postgres.Args{
 			"transaction_key": c.TransactionKey, "payment_key": p.Key, "order_id": p.OrderID, "currency": c.Amount.Currency,
 			"amount": c.Amount.Minor, "tax_free": nullableMinor(c.TaxFree), "tax_exempt": nullableMinor(c.TaxExempt),
 			"reason": c.Reason, "canceled_at": c.CanceledAt, "channel": c.Channel, "recorded_at": c.RecordedAt,
@@ -112,7 +112,7 @@ func QueueAnnouncement(b *pgx.Batch, a Announcement, now time.Time) {
 		INSERT INTO events (event_id, kind, audience, order_id, payment_key, facts, created_at)
 		VALUES (@event_id, @kind, @audience, @order_id, @payment_key, @facts, @now)
 		ON CONFLICT (event_id) DO NOTHING`,
-		pgx.StrictNamedArgs{
+		postgres.Args{
 			"event_id": a.ID, "kind": a.Kind, "audience": a.Audience, "order_id": a.OrderID,
 			"payment_key": a.PaymentKey, "facts": a.Facts, "now": now,
 		})

@@ -4,7 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"maps"
+	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -28,66 +32,74 @@ func Mask(body []byte) (json.RawMessage, error) {
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return nil, ErrNotice
 	}
-	masked, err := encode(mask(fields, false, 0))
-	if err != nil {
-		return nil, err
-	}
+	masked := appendMasked(make([]byte, 0, len(body)), fields, false, 0)
 	if len(masked) > maskedMax {
-		return encode(map[string]any{"too_large": true, "bytes": len(body)})
+		return fmt.Appendf(nil, `{"too_large":true,"bytes":%d}`, len(body)), nil
 	}
 	return masked, nil
 }
 
-// encode writes JSON as is: "&" stays "&".
-func encode(value any) (json.RawMessage, error) {
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(value); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
-}
-
-// mask rebuilds a value; hidden says that it lies below a field that must not be kept.
-func mask(value any, hidden bool, depth int) any {
+// appendMasked writes a value down as it may be kept; hidden says that it lies below a field that must not be. Names of an
+// object are in order, so that the same body is always kept as the same text.
+func appendMasked(out []byte, value any, hidden bool, depth int) []byte {
 	if depth > maskedDepthMax {
-		return maskedMark
+		return appendText(out, maskedMark)
 	}
 	switch v := value.(type) {
 	case map[string]any:
-		out := make(map[string]any, len(v))
-		for name, inner := range v {
-			out[bounded(sanitized(name), 60)] = mask(inner, hidden || private(name), depth+1)
+		out = append(out, '{')
+		for i, name := range slices.Sorted(maps.Keys(v)) {
+			if i > 0 {
+				out = append(out, ',')
+			}
+			out = append(appendText(out, bounded(sanitized(name), 60)), ':')
+			out = appendMasked(out, v[name], hidden || private(name), depth+1)
 		}
-		return out
+		return append(out, '}')
 	case []any:
-		out := make([]any, len(v))
+		out = append(out, '[')
 		for i, inner := range v {
-			out[i] = mask(inner, hidden, depth+1)
+			if i > 0 {
+				out = append(out, ',')
+			}
+			out = appendMasked(out, inner, hidden, depth+1)
 		}
-		return out
+		return append(out, ']')
 	case string:
 		if hidden && v != "" {
-			return maskedMark
+			return appendText(out, maskedMark)
 		}
-		return bounded(sanitized(v), maskedTextMax)
+		return appendText(out, bounded(sanitized(v), maskedTextMax))
 	case json.Number:
-		return maskNumber(v, hidden)
+		return appendNumber(out, v, hidden)
+	case bool:
+		return strconv.AppendBool(out, v)
 	}
-	return value // true, false and null say nothing about a person
+	return append(out, "null"...)
 }
 
-// maskNumber keeps numbers that a database can hold as they are, and the rest as text. An exponent, however small the
+// appendText writes a text as a string of JSON. Without control characters there are two that end it or mean another.
+func appendText(out []byte, clean string) []byte {
+	out = append(out, '"')
+	for i := range len(clean) {
+		if c := clean[i]; c == '"' || c == '\\' {
+			out = append(out, '\\')
+		}
+		out = append(out, clean[i])
+	}
+	return append(out, '"')
+}
+
+// appendNumber writes numbers that a database can hold as they are, and the rest as text. An exponent, however small the
 // number, can ask for more digits than it has: 1e-20000.
-func maskNumber(n json.Number, hidden bool) any {
-	if hidden {
-		return maskedMark
+func appendNumber(out []byte, n json.Number, hidden bool) []byte {
+	switch {
+	case hidden:
+		return appendText(out, maskedMark)
+	case len(n) > 40 || strings.ContainsAny(n.String(), "eE"):
+		return appendText(out, bounded(n.String(), 40))
 	}
-	if len(n) > 40 || strings.ContainsAny(n.String(), "eE") {
-		return bounded(n.String(), 40)
-	}
-	return n
+	return append(out, n...)
 }
 
 // private reports whether a field, or anything below it, may hold a secret or say who somebody is. Words inside

@@ -5,6 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"daesa/internal/postgres"
 	"daesa/pgclient"
 )
 
@@ -89,7 +90,7 @@ func (h *Handler) queueClaims(b *pgx.Batch, d delivery, claims []*string, now ti
 			opened_at = CASE WHEN w.transaction_key IS NULL THEN GREATEST(w.opened_at, excluded.opened_at) ELSE w.opened_at END,
 			notice_failed_at = COALESCE(w.notice_failed_at, excluded.notice_failed_at),
 			notice_attempt = excluded.notice_attempt, notice_next_at = excluded.notice_next_at`,
-		pgx.StrictNamedArgs{
+		postgres.Args{
 			"now": now, "due_at": due, "deadline": clock.lastChance, "notice_attempt": clock.attempt,
 			"notice_next_at": clock.next, "claims": claims, "payment_key": d.paymentKey, "claims_max": claimsMax,
 		})

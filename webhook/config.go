@@ -94,8 +94,9 @@ func (c Config) validate() error {
 
 // Handler answers notices, and closes what a crash left of them.
 type Handler struct {
-	cfg       Config
-	fruitless *fruitless
+	cfg        Config
+	statements map[shape]string
+	fruitless  *fruitless
 }
 
 // New makes a Handler.
@@ -104,5 +105,5 @@ func New(cfg Config) (*Handler, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	return &Handler{cfg: cfg, fruitless: newFruitless(cfg.Replicas)}, nil
+	return &Handler{cfg: cfg, statements: statements(), fruitless: newFruitless(cfg.Replicas)}, nil
 }

@@ -17,7 +17,7 @@ type delivery struct {
 	source string
 	hash   [sha256.Size]byte
 	size   int
-	masked json.RawMessage // nil when there is nothing fit to be kept
+	masked json.RawMessage // nil when there is nothing fit to be kept, or no payment that it could be kept for
 	notice pgclient.Notice
 	named  []string // every cancel the notice names, each once, sorted
 
@@ -27,11 +27,6 @@ type delivery struct {
 	id         int64
 	paymentKey string // of the payment in our books
 	queryTook  time.Duration
-}
-
-func (d *delivery) setBody(body []byte) {
-	d.hash, d.size = sha256.Sum256(body), len(body)
-	d.masked, _ = pgclient.Mask(body) // a body that is no object is not kept
 }
 
 // sort decides what needs no look into the books.

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -43,7 +44,7 @@ func (h *Handler) Receive(w http.ResponseWriter, r *http.Request) error {
 func (h *Handler) deliver(w http.ResponseWriter, r *http.Request, seen time.Time) delivery {
 	d := delivery{at: seen, source: web.ClientIP(r, h.cfg.TrustedProxies).String()}
 	body, err := h.read(w, r)
-	d.setBody(body)
+	d.hash, d.size = sha256.Sum256(body), len(body)
 	if err != nil {
 		d.settled = verdict{outcome: OutcomeBodyUnparsable, reason: unread(err), status: unreadStatus(err), cause: err}
 		return d
@@ -52,7 +53,11 @@ func (h *Handler) deliver(w http.ResponseWriter, r *http.Request, seen time.Time
 		d.settled = verdict{outcome: OutcomeBodyUnparsable, reason: "not_an_object", cause: err}
 		return d
 	}
-	return h.sort(d, h.cfg.Gateway.VerifySignature(r.Header, body))
+	d = h.sort(d, h.cfg.Gateway.VerifySignature(r.Header, body))
+	if d.settled.outcome == "" {
+		d.masked, _ = pgclient.Mask(body) // a body that is no object is not kept
+	}
+	return d
 }
 
 // read takes the body in, within its own budget, so that a slow sender leaves time for what follows.

@@ -75,7 +75,7 @@ func queueOutcome(b *pgx.Batch, d delivery, v verdict, now time.Time) {
 		SET outcome = CASE WHEN outcome = 'received' OR reaped THEN @outcome ELSE outcome END,
 			reason = @reason, status = @status, answered_at = @now, query_ms = @query_ms, reaped = false
 		WHERE delivery_id = @delivery_id`,
-		pgx.StrictNamedArgs{
+		postgres.Args{
 			"outcome": v.outcome, "reason": v.reason, "status": v.httpStatus(), "now": now,
 			"query_ms": d.queryTook.Milliseconds(), "delivery_id": d.id,
 		})

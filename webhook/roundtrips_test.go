@@ -24,6 +24,7 @@ func TestReceive_RoundTrips(t *testing.T) {
 	t.Cleanup(handlers.Close)
 	s := open(t, options{db: handlers})
 
+	ignored := []byte(`{"eventType":"BILLING_DELETED","data":{}}`)
 	both := s.paid(t, "order-both", 50_000)
 	_, _ = s.cancel(t, both, 20_000)
 	_, notice := s.cancel(t, both, 0)
@@ -35,12 +36,13 @@ func TestReceive_RoundTrips(t *testing.T) {
 	_, notice = s.cancel(t, warm, 0)
 	s.send(t, notice).want(t, 502, webhook.OutcomeQueryFailed)
 	s.send(t, notice).want(t, 200, webhook.OutcomeAppliedFull)
+	s.send(t, ignored).want(t, 200, webhook.OutcomeEventIgnored) // each statement is prepared when it is first sent
+	s.send(t, statusDone(warm)).want(t, 200, webhook.OutcomeStatusIgnored)
 
 	key := s.paid(t, "order-0001", 50_000)
 	_, part := s.cancel(t, key, 20_000)
 	_, rest := s.cancel(t, key, 0)
 	never := []byte(`{"eventType":"PAYMENT_STATUS_CHANGED","data":{"paymentKey":"pk_never","status":"CANCELED"}}`)
-	done := fmt.Appendf(nil, `{"eventType":"PAYMENT_STATUS_CHANGED","data":{"paymentKey":%q,"status":"DONE"}}`, key)
 	for _, test := range []struct {
 		name  string
 		body  []byte
@@ -48,8 +50,8 @@ func TestReceive_RoundTrips(t *testing.T) {
 		want  webhook.Outcome
 		most  int64
 	}{
-		{"ignored event", []byte(`{"eventType":"BILLING_DELETED","data":{}}`), false, webhook.OutcomeEventIgnored, 1},
-		{"ignored status", done, false, webhook.OutcomeStatusIgnored, 1},
+		{"ignored event", ignored, false, webhook.OutcomeEventIgnored, 1},
+		{"ignored status", statusDone(key), false, webhook.OutcomeStatusIgnored, 1},
 		{"never seen", never, false, webhook.OutcomePaymentNotFound, 1},
 		{"unparsable", []byte(`[]`), false, webhook.OutcomeBodyUnparsable, 1},
 		{"question fails", part, true, webhook.OutcomeQueryFailed, 2},
@@ -72,6 +74,10 @@ func TestReceive_RoundTrips(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", test.name, got.body, test.want)
 		}
 	}
+}
+
+func statusDone(paymentKey string) []byte {
+	return fmt.Appendf(nil, `{"eventType":"PAYMENT_STATUS_CHANGED","data":{"paymentKey":%q,"status":"DONE"}}`, paymentKey)
 }
 
 // TestReceive_OneTransaction: the cancel, the outcome of its delivery and the job that tells of it are written by the
