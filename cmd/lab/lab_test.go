@@ -204,6 +204,9 @@ func performQuick(t *testing.T, e experiment, programs func() (harness.Programs,
 		t.Errorf("%v\n%s\n%s", err, &progress, &out)
 		return
 	}
+	if charts, err := filepath.Glob(filepath.Join(o.out, e.file+".results.*.svg")); err != nil || len(charts) == 0 {
+		t.Errorf("no chart was drawn (%v)", err)
+	}
 	t.Logf("%s in %s:\n%s", e.name, time.Since(began).Round(time.Millisecond), &out)
 	for _, kept := range []string{".results.md", ".results.csv.gz", ".results.watch.csv"} {
 		content, err := os.ReadFile(filepath.Join(o.out, e.file+kept))

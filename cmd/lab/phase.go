@@ -168,4 +168,23 @@ func keepPhase(r *result, p phase) {
 			strconv.Itoa(s.status), stored.Outcome, stored.Reason, strconv.FormatInt(stored.QueryMS, 10),
 		})
 	}
+	if len(r.Plots) == 0 {
+		r.Plots = []report.NamedPlot{{Name: "times", Plot: report.Plot{
+			Title: "p95 of deliveries, ms", Unit: "tenths of each phase", X: []string{"1", "2", "3", "4", "5", "6", "7", "8", "9", "10"},
+		}}}
+	}
+	r.Plots[0].Plot.Series = append(r.Plots[0].Plot.Series, p.tenths())
+}
+
+// tenths is how long deliveries took, one tenth of them after the other.
+func (p phase) tenths() report.Series {
+	line := report.Series{Name: p.name}
+	for n := range 10 {
+		var took []time.Duration
+		for _, s := range p.sent[len(p.sent)*n/10 : len(p.sent)*(n+1)/10] {
+			took = append(took, s.took)
+		}
+		line.Values = append(line.Values, report.SpreadOf(took).P95.Seconds()*1e3)
+	}
+	return line
 }

@@ -179,20 +179,9 @@ func (size outage) claims(r *report.Result, runs []outageRun) {
 
 // plot draws the reads' p95 of each stretch of the outage.
 func (size outage) plot(r *report.Result, runs []outageRun) {
-	const stretches = 12
-	stretch := size.over / stretches
-	labels := make([]string, stretches)
-	for n := range labels {
-		labels[n] = fmt.Sprintf("%.0f", (time.Duration(n+1) * stretch).Seconds())
+	var curves []curve
+	for _, run := range runs {
+		curves = append(curves, curve{run.out.Arm, run.out.Of("reads")})
 	}
-	lines := make([]report.Series, len(runs))
-	for i, run := range runs {
-		lines[i] = report.Series{Name: run.out.Arm}
-		for n := range stretches {
-			from, to := time.Duration(n)*stretch, time.Duration(n+1)*stretch
-			p := report.SpreadOf(run.out.Of("reads").Times(func(s harness.Sent) bool { return s.Due >= from && s.Due < to }))
-			lines[i].Values = append(lines[i].Values, p.P95.Seconds()*1e3)
-		}
-	}
-	r.Plots = []report.NamedPlot{{Name: "reads", Plot: report.Plot{Title: "p95 of reads during the outage, ms", Unit: "seconds since the gateway fell silent", X: labels, Series: lines}}}
+	r.Plots = []report.NamedPlot{p95s("reads", "reads during the outage", size.over, curves...)}
 }

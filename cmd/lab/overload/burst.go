@@ -169,6 +169,7 @@ func (size burst) table(r *report.Result, runs []burstRun) {
 		"", "answers", "they", "pass, predicted", "time of what was applied", "time of a refusal", "redelivered: applied each round", "they",
 		"all again, within the limit", "identity",
 	}, resourceColumns()...)
+	var curves []curve
 	for _, run := range runs {
 		keep(r, run.first)
 		first := run.first.Of("notices")
@@ -186,7 +187,10 @@ func (size burst) table(r *report.Result, runs []burstRun) {
 			first.Answers(), run.theirs, fmt.Sprint(size.predicted(run.burstTry)), report.SpreadOf(first.Times(passed)).String(),
 			report.SpreadOf(first.Times(harness.Answered(http.StatusTooManyRequests, ""))).String(), strings.Join(rounds, ", "), run.again, again, run.books.Identity(),
 		}, resources(run.first)...)...)
+		curves = append(curves, curve{run.name, first})
 	}
+	r.Plots = []report.NamedPlot{chart("passed", "Notices that pass, of each tenth of the burst", size.over,
+		func(s harness.Sending) float64 { return float64(s.Count(passed)) }, curves...)}
 }
 
 func (size burst) claims(r *report.Result, run burstRun) {

@@ -160,6 +160,11 @@ func (size debt) table(r *report.Result, runs []debtRun) {
 	for n, name := range resourceColumns() {
 		each(name, "", "", func(run debtRun) string { return resources(run.Observed)[n] })
 	}
+	var curves []curve
+	for _, run := range runs {
+		curves = append(curves, curve{run.Arm, run.Of("confirms")})
+	}
+	r.Plots = []report.NamedPlot{p95s("confirms", "confirms", size.over, curves...)}
 }
 
 func (size debt) claims(r *report.Result, runs []debtRun) {

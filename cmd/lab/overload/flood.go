@@ -136,6 +136,10 @@ func (size flood) table(r *report.Result, runs []floodRun) {
 			}, resources(run.Observed)...)...)
 		}
 	}
+	shipped := runs[len(runs)-1]
+	r.Plots = []report.NamedPlot{p95s("classes", "each class as shipped, with few reads and in the flood", size.over,
+		curve{"confirms, few reads", shipped.calm.Of("confirms")}, curve{"confirms", shipped.flooded.Of("confirms")},
+		curve{"notices", shipped.flooded.Of("notices")}, curve{"reads", shipped.flooded.Of("reads")})}
 }
 
 func (size flood) claims(r *report.Result, runs []floodRun) {

@@ -181,6 +181,11 @@ func (size leftovers) table(r *report.Result, healthy noticesRun, runs []leftove
 		r.Claim(run.after.Busy() <= run.base.Busy()+slack, "%s: back to the base within %s: %d goroutines besides idle connections, %d before it", run.Name,
 			report.Short(run.took), run.after.Busy(), run.base.Busy())
 	}
+	observed := []harness.Observed{healthy.Observed}
+	for _, run := range runs[:min(len(runs), 3)] {
+		observed = append(observed, run.Observed)
+	}
+	r.Plots = []report.NamedPlot{looked("goroutines", "Goroutines", func(l harness.Look) int { return l.Goroutines }, observed...)}
 	last := runs[len(runs)-1].Looks
 	r.ClaimTime(last[len(last)-1].Resident < 2*before.Resident+(64<<20), "memory does not pile up: %d MiB after the first run, %d after the last",
 		before.Resident>>20, last[len(last)-1].Resident>>20)

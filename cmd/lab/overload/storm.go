@@ -225,18 +225,6 @@ func (size storm) again(ctx context.Context, l *harness.Lab, b *harness.Bench, r
 	return b.Run(ctx, harness.Plan{Name: "redelivery", Streams: []harness.Stream{harness.Notices(2, refused, 1)}})
 }
 
-// kind is the answers to notices of a kind.
-func (run noticesRun) kind(kind noticeKind) harness.Sending {
-	all := run.Of("notices")
-	some := harness.Sending{Stream: all.Stream}
-	for _, one := range all.Sent {
-		if run.of(kind)(one) {
-			some.Sent = append(some.Sent, one)
-		}
-	}
-	return some
-}
-
 // allowed is the most questions that made-up notices may cost.
 func (size storm) allowed() int {
 	return min(size.payments*fruitlessOfPayment+noticesAtOnce, fruitlessOfAll+int(fruitlessPerSecond*(size.over+time.Second).Seconds()))
@@ -265,6 +253,8 @@ func (size storm) table(r *report.Result, run stormRun) {
 	}
 	r.Row("payments in doubt from before, settled in the storm", fmt.Sprintf("%d within %s", size.doubts, report.Short(run.settled)))
 	r.Rows[len(r.Rows)-1] = append(r.Rows[len(r.Rows)-1], make([]string, len(r.Columns)-2)...)
+	r.Plots = []report.NamedPlot{p95s("confirms", "confirms", size.over,
+		curve{"healthy", run.calm.Of("confirms")}, curve{"in the storm", run.out.Of("confirms")})}
 }
 
 func (size storm) claims(r *report.Result, run stormRun) {

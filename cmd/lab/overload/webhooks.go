@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"daesa/cmd/lab/harness"
@@ -171,15 +172,16 @@ func (run noticesRun) stored() int {
 	return rows
 }
 
-func (run noticesRun) spread(kinds ...noticeKind) report.Spread {
-	return report.SpreadOf(run.Of("notices").Times(func(s harness.Sent) bool {
-		for _, kind := range kinds {
-			if run.of(kind)(s) {
-				return true
-			}
+// kind is what was sent of some kinds of notices.
+func (run noticesRun) kind(kinds ...noticeKind) harness.Sending {
+	all := run.Of("notices")
+	some := harness.Sending{Stream: all.Stream}
+	for _, one := range all.Sent {
+		if slices.ContainsFunc(kinds, func(kind noticeKind) bool { return run.of(kind)(one) }) {
+			some.Sent = append(some.Sent, one)
 		}
-		return len(kinds) == 0
-	}))
+	}
+	return some
 }
 
 func (size webhooks) table(r *report.Result, none, shipped noticesUnder) {
@@ -204,19 +206,18 @@ func (size webhooks) table(r *report.Result, none, shipped noticesUnder) {
 			keep(r, round)
 		}
 	}
+	r.Plots = []report.NamedPlot{p95s("notices", "notices in front of a slow gateway", size.over,
+		curve{none.healthy.Arm, none.slow[0].Of("notices")},
+		curve{shipped.healthy.Arm + ", answered from the books", shipped.slow[0].kind(noticeIgnored, noticeDuplicate)},
+		curve{shipped.healthy.Arm + ", cancels", shipped.slow[0].kind(noticeCancel)})}
 }
 
 func (run noticesRun) row(r *report.Result, theirs [3]string) {
 	notices := run.Of("notices")
-	quickly, cancels := run.spread(noticeIgnored, noticeDuplicate), harness.Sending{Stream: notices.Stream}
-	for _, one := range notices.Sent {
-		if run.of(noticeCancel)(one) {
-			cancels.Sent = append(cancels.Sent, one)
-		}
-	}
+	quickly, cancels := run.kind(noticeIgnored, noticeDuplicate).Spread(), run.kind(noticeCancel)
 	r.Row(title(run.Observed), append([]string{
 		fmt.Sprintf("%d of %d", run.stored(), len(notices.Sent)), theirs[0], fmt.Sprintf("%.2f %%", 100*run.late()), theirs[1],
-		report.Short(run.spread().P95), theirs[2],
+		report.Short(notices.Spread().P95), theirs[2],
 		fmt.Sprintf("%s, %s, %s", report.Short(quickly.P50), report.Short(quickly.P95), report.Short(quickly.Most)),
 		cancels.Answers(), report.Short(slowest502(notices)), report.Short(run.Of("confirms").Spread().P95),
 	}, resources(run.Observed)...)...)
@@ -227,13 +228,13 @@ func slowest502(s harness.Sending) time.Duration {
 }
 
 func (size webhooks) claims(r *report.Result, none, shipped noticesUnder) {
-	healthy := shipped.healthy.spread(noticeIgnored, noticeDuplicate).P95
+	healthy := shipped.healthy.kind(noticeIgnored, noticeDuplicate).Spread().P95
 	bound := size.question + 300*time.Millisecond
 	for _, run := range shipped.slow {
 		sent := len(run.Of("notices").Sent)
 		r.ClaimTime(run.stored() == sent, "%s: a row is stored of every notice sent (%d of %d)", title(run.Observed), run.stored(), sent)
 		r.ClaimTime(run.late() == 0, "%s: no notice takes longer than 10 s (%.2f %% do)", title(run.Observed), 100*run.late())
-		quickly := run.spread(noticeIgnored, noticeDuplicate).P95
+		quickly := run.kind(noticeIgnored, noticeDuplicate).Spread().P95
 		r.ClaimTime(quickly <= atMost(healthy, 20*time.Millisecond),
 			"%s: what needs no question is answered within %s at p95, at most twice the healthy %s or 20 ms more", title(run.Observed),
 			report.Short(quickly), report.Short(healthy))
