@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"errors"
+	"maps"
 	"sync"
 	"time"
 
@@ -89,19 +90,15 @@ func (f *fruitless) note(paymentKey string, now time.Time) {
 	of.ReserveN(now, 1)
 }
 
-// makeRoom forgets the payments that may ask as often as any other, and, where all are still at it, one of them: then
-// the limit of all of them together holds. The lock is held.
+// makeRoom forgets the payments that may ask as often as any other, and, where nearly all are still at it, a tenth of them:
+// then the limit of all of them together holds. The lock is held.
 func (f *fruitless) makeRoom(now time.Time) {
 	if len(f.ofPayment) < fruitlessPayments {
 		return
 	}
-	for key, of := range f.ofPayment {
-		if of.TokensAt(now) >= fruitlessOfPayment {
-			delete(f.ofPayment, key)
-		}
-	}
+	maps.DeleteFunc(f.ofPayment, func(_ string, of *rate.Limiter) bool { return of.TokensAt(now) >= fruitlessOfPayment })
 	for key := range f.ofPayment {
-		if len(f.ofPayment) < fruitlessPayments {
+		if len(f.ofPayment) <= fruitlessPayments*9/10 {
 			return
 		}
 		delete(f.ofPayment, key)
