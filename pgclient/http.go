@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"io"
 	"net"
@@ -129,9 +128,8 @@ func (l *lane) readAnswer(response *http.Response, body []byte, read func([]byte
 
 // readRefusal reads an answer that is not 200: {"code","message"}, or the same inside "error".
 func (l *lane) readRefusal(response *http.Response, body []byte) *Error {
-	var refusal object
 	code, message := "", ""
-	if json.Unmarshal(body, &refusal) == nil {
+	if refusal, ok := decodeObject(body); ok {
 		if inner, ok := refusal.object("error"); ok {
 			refusal = inner
 		}

@@ -168,9 +168,9 @@ func transactionKind(word string) TransactionKind {
 }
 
 func quarantined(o object, raw []byte, problem string) QuarantinedRow {
-	masked, err := Mask(raw)
-	if err != nil {
-		masked = json.RawMessage("null") // not an object: the problem says so, and nothing in it can be masked by name
+	masked := json.RawMessage("null") // not an object: the problem says so, and nothing in it can be masked by name
+	if o != nil {
+		masked = o.masked(len(raw))
 	}
 	return QuarantinedRow{
 		TransactionKey: o.identifier("transactionKey", transactionKeyMax), PaymentKey: o.text("paymentKey", paymentKeyMax),

@@ -1,11 +1,8 @@
 package pgclient
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strconv"
@@ -19,24 +16,15 @@ const (
 	maskedMark     = "***"
 )
 
-// Mask makes a body fit to be kept: secrets and personal data are replaced, strings are bounded and free of what
-// the database cannot store, and a body that would still be too large is reduced to its size. Names of fields and
+// masked makes a body of so many bytes fit to be kept: secrets and personal data are replaced, strings are bounded and free
+// of what the database cannot store, and a body that would still be too large is reduced to its size. Names of fields and
 // the gateway's own words stay, so that a person can see what was said.
-func Mask(body []byte) (json.RawMessage, error) {
-	decoder := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))))
-	decoder.UseNumber()
-	var fields map[string]any
-	if decoder.Decode(&fields) != nil || fields == nil {
-		return nil, ErrNotice
+func (o object) masked(size int) json.RawMessage {
+	kept := appendMasked(make([]byte, 0, size), map[string]any(o), false, 0)
+	if len(kept) > maskedMax {
+		return fmt.Appendf(nil, `{"too_large":true,"bytes":%d}`, size)
 	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, ErrNotice
-	}
-	masked := appendMasked(make([]byte, 0, len(body)), fields, false, 0)
-	if len(masked) > maskedMax {
-		return fmt.Appendf(nil, `{"too_large":true,"bytes":%d}`, len(body)), nil
-	}
-	return masked, nil
+	return kept
 }
 
 // appendMasked writes a value down as it may be kept; hidden says that it lies below a field that must not be. Names of an

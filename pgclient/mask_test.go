@@ -2,7 +2,7 @@ package pgclient
 
 import (
 	"encoding/json"
-	"errors"
+	"net/http"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -16,11 +16,7 @@ func TestMask_HidesPeopleAndSecretsAndKeepsTheFacts(t *testing.T) {
 		"mobilePhone":{"customerMobilePhone":"HIDE","settlementStatus":"HIDE"},"customerEmail":"HIDE","customerKey":"HIDE","cashReceipts":[{"issueNumber":7777}],
 		"cancels":[{"transactionKey":"t1","cancelReason":"HIDE","cancelAmount":41.50}],"metadata":{"note":"HIDE"},"newBuyerPhoneNumber":["HIDE"],
 		"billingKey":"HIDE","individual":{"name":"HIDE"},"shippingAddress":"HIDE","receipt":{"url":"https://a.test/?a=1&b=2"}}}`
-	got, err := Mask([]byte(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := string(got)
+	text := string(read(t, body).Masked())
 	if strings.Contains(text, "HIDE") || strings.Contains(text, "7777") {
 		t.Errorf("shows what must be hidden: %s", text)
 	}
@@ -40,15 +36,19 @@ func TestMask_FitsADatabaseAndABound(t *testing.T) {
 		`{"a":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}`,
 		"{\"a\":\"\xb0\xa1\"}",
 	} {
-		got, err := Mask([]byte(body))
-		if err != nil || !json.Valid(got) || !utf8.Valid(got) || len(got) > maskedMax ||
+		got := read(t, body).Masked()
+		if !json.Valid(got) || !utf8.Valid(got) || len(got) > maskedMax ||
 			strings.Contains(string(got), `\u0000`) || strings.Contains(string(got), "1e999999,") || strings.Contains(string(got), "1e-20000,") {
-			t.Errorf("%.40q: %d bytes, %v", body, len(got), err)
+			t.Errorf("%.40q: %d bytes: %.100s", body, len(got), got)
 		}
 	}
-	for _, body := range []string{"", "null", "[]", "{}{}", "{} x", "<html>"} {
-		if _, err := Mask([]byte(body)); !errors.Is(err, ErrNotice) {
-			t.Errorf("%q: got %v", body, err)
-		}
+}
+
+func read(t *testing.T, body string) Notice {
+	t.Helper()
+	n, err := mustNew(t, testConfig(tripper(nil))).ReadNotice(http.Header{}, []byte(body))
+	if err != nil {
+		t.Fatal(err)
 	}
+	return n
 }

@@ -61,7 +61,14 @@ type Notice struct {
 	RetriedCount   int // deliveries before this one, as the sender counts them
 	SentAt         time.Time
 	CreatedAt      time.Time // zero when absent or unreadable: it decides nothing
+
+	body object
+	size int // bytes of the body
 }
+
+// Masked is the body as it may be kept, as one JSON object: without secrets and personal data, bounded, and free of what
+// the database cannot store. A body that would be too large is {"too_large":true,"bytes":n}.
+func (n Notice) Masked() json.RawMessage { return n.body.masked(n.size) }
 
 // ErrNotice reports a body that is not one JSON object.
 var ErrNotice = errors.New("not a JSON object")
@@ -77,6 +84,7 @@ func (c *Client) ReadNotice(header http.Header, body []byte) (Notice, error) {
 		Kind: noticeKind(o), EventType: o.text("eventType", 60), CreatedAt: o.time("createdAt"), Family: FamilyUnknown,
 		TransmissionID: bounded(sanitized(header.Get("Tosspayments-Webhook-Transmission-Id")), 100),
 		RetriedCount:   retriedCount(header.Get("Tosspayments-Webhook-Transmission-Retried-Count")),
+		body:           o, size: len(body),
 	}
 	n.SentAt, _ = parseTime(header.Get("Tosspayments-Webhook-Transmission-Time"))
 	switch n.Kind {
@@ -155,8 +163,8 @@ const cancelKeysMax = 1000
 // cancelKeys names every cancel, or none: a list with one missing would pass for complete. A cancel that the notice
 // itself says was given up is left out: it will never be in any books.
 func cancelKeys(o object) []string {
-	var rows []object
-	if json.Unmarshal(o["cancels"], &rows) != nil || len(rows) > cancelKeysMax {
+	rows, ok := o.objects("cancels")
+	if !ok || len(rows) > cancelKeysMax {
 		return nil
 	}
 	var keys []string

@@ -2,7 +2,6 @@ package pgclient
 
 import (
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -115,8 +114,8 @@ func (c *Client) readCancels(o object, currency ledger.Currency) (cancels []ledg
 	if o.missing("cancels") {
 		return nil, ""
 	}
-	var rows []object
-	if json.Unmarshal(o["cancels"], &rows) != nil {
+	rows, ok := o.objects("cancels")
+	if !ok {
 		return nil, "cancels is not a list of objects"
 	}
 	for i, row := range rows {

@@ -3,6 +3,8 @@ package pgclient
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"io"
 	"strings"
 	"time"
 
@@ -10,21 +12,16 @@ import (
 )
 
 // object is a JSON object of the gateway. Field names are matched exactly, unknown fields are left alone, and a
-// field of the wrong type is as good as absent: what is then missing is judged where it is needed.
-type object map[string]json.RawMessage
+// field of the wrong type is as good as absent: what is then missing is judged where it is needed. Numbers are as written,
+// a [json.Number].
+type object map[string]any
 
 // missing reports whether the field is absent or null.
-func (o object) missing(name string) bool {
-	raw, ok := o[name]
-	return !ok || string(raw) == "null"
-}
+func (o object) missing(name string) bool { return o[name] == nil }
 
 // verbatim is the string as sent, unbounded and unclean: for secrets, and for keys that must not be altered.
 func (o object) verbatim(name string) string {
-	var s string
-	if raw := o[name]; len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
-		return ""
-	}
+	s, _ := o[name].(string)
 	return s
 }
 
@@ -44,11 +41,23 @@ func (o object) identifier(name string, n int) string {
 }
 
 func (o object) object(name string) (object, bool) {
-	var inner object
-	if json.Unmarshal(o[name], &inner) != nil || inner == nil {
+	inner, ok := o[name].(map[string]any)
+	return inner, ok
+}
+
+// objects is a list of objects, of which some may be null.
+func (o object) objects(name string) ([]object, bool) {
+	list, ok := o[name].([]any)
+	if !ok {
 		return nil, false
 	}
-	return inner, true
+	rows := make([]object, len(list))
+	for i, item := range list {
+		if rows[i], ok = item.(map[string]any); !ok && item != nil {
+			return nil, false
+		}
+	}
+	return rows, true
 }
 
 func (o object) time(name string) time.Time {
@@ -57,18 +66,15 @@ func (o object) time(name string) time.Time {
 }
 
 // flag is a boolean, false when it is none.
-func (o object) flag(name string) bool { return string(o[name]) == "true" }
+func (o object) flag(name string) bool { return o[name] == true }
 
 // number is a JSON number as written, or a string that holds one. "" when it is neither.
 func (o object) number(name string) string {
-	raw := o[name]
-	switch {
-	case len(raw) == 0:
-		return ""
-	case raw[0] == '"':
-		return strings.TrimSpace(o.verbatim(name))
-	case raw[0] == '-' || (raw[0] >= '0' && raw[0] <= '9'):
-		return string(raw)
+	switch v := o[name].(type) {
+	case string:
+		return strings.TrimSpace(v)
+	case json.Number:
+		return v.String()
 	}
 	return ""
 }
@@ -88,12 +94,14 @@ func (o object) moneyOrNone(name string, currency ledger.Currency) (ledger.Money
 
 // decodeObject reads exactly one JSON object. A byte order mark before it is forgiven.
 func decodeObject(body []byte) (object, bool) {
+	decoder := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))))
+	decoder.UseNumber()
 	var o object
-	body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
-	if json.Unmarshal(body, &o) != nil || o == nil {
+	if decoder.Decode(&o) != nil || o == nil {
 		return nil, false
 	}
-	return o, true
+	_, err := decoder.Token()
+	return o, errors.Is(err, io.EOF)
 }
 
 // zoneless is how the gateway writes times without an offset, and how the list wants them: Korean time, with any

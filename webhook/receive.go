@@ -55,7 +55,7 @@ func (h *Handler) deliver(w http.ResponseWriter, r *http.Request, seen time.Time
 	}
 	d = h.sort(d, h.cfg.Gateway.VerifySignature(r.Header, body))
 	if d.settled.outcome == "" {
-		d.masked, _ = pgclient.Mask(body) // a body that is no object is not kept
+		d.masked = d.notice.Masked()
 	}
 	return d
 }
