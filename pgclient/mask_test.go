@@ -44,11 +44,11 @@ func TestMask_FitsADatabaseAndABound(t *testing.T) {
 	}
 }
 
-func read(t *testing.T, body string) Notice {
+func read(t *testing.T, body string) *Notice {
 	t.Helper()
 	n, err := mustNew(t, testConfig(tripper(nil))).ReadNotice(http.Header{}, []byte(body))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return n
+	return &n
 }

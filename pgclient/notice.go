@@ -68,7 +68,7 @@ type Notice struct {
 
 // Masked is the body as it may be kept, as one JSON object: without secrets and personal data, bounded, and free of what
 // the database cannot store. A body that would be too large is {"too_large":true,"bytes":n}.
-func (n Notice) Masked() json.RawMessage { return n.body.masked(n.size) }
+func (n *Notice) Masked() json.RawMessage { return n.body.masked(n.size) }
 
 // ErrNotice reports a body that is not one JSON object.
 var ErrNotice = errors.New("not a JSON object")
