@@ -194,8 +194,10 @@ func (d *doubter) answers(s Sending, result string, kind func(Sent) bool) {
 	d.unless(own >= seen && own <= seen+s.Count(Silent), "the clients saw %d confirms that are %s, the service counts %d", seen, result, own)
 }
 
-// outcomeOpen is that of a row that has none yet.
-const outcomeOpen = "received"
+const (
+	outcomeOpen   = "received"  // of a row that has none yet
+	outcomeFailed = "db_failed" // of a delivery that the database did not take, or whose end nobody knows
+)
 
 // notices doubts the answers to notices against the rows of deliveries and the metrics, outcome by outcome.
 func (d *doubter) notices(s Sending) {
@@ -207,8 +209,15 @@ func (d *doubter) notices(s Sending) {
 	}
 	// A row whose outcome could not be written in time stays as it was received, until the reaper closes it.
 	open := d.Since.Outcomes[outcomeOpen]
+	// A delivery that the database did not take has no row: its witness is the metric.
+	failed := d.Since.Metrics.Count("daesa_webhook_outcomes_total", "outcome", outcomeFailed)
+	d.unless(failed >= seen[outcomeFailed] && failed <= seen[outcomeFailed]+silent, "the sender saw %d answers %s and the metrics %d",
+		seen[outcomeFailed], outcomeFailed, failed)
+	d.unless(d.Since.Outcomes[outcomeFailed] <= failed, "the table has %d deliveries that are %s and the metrics %d", d.Since.Outcomes[outcomeFailed],
+		outcomeFailed, failed)
+	delete(seen, outcomeFailed)
 	for outcome, rows := range d.Since.Outcomes {
-		if outcome == outcomeOpen {
+		if outcome == outcomeOpen || outcome == outcomeFailed {
 			continue
 		}
 		counted := d.Since.Metrics.Count("daesa_webhook_outcomes_total", "outcome", outcome)

@@ -155,3 +155,20 @@ func TestDoubts_NoticesThatNobodyAskedAbout(t *testing.T) {
 		t.Errorf("got doubts %q, want one with %q", found, early)
 	}
 }
+
+// TestDoubts_NoticesThatWereNotTaken: one that the database did not take has no row, and the metric knows of it.
+func TestDoubts_NoticesThatWereNotTaken(t *testing.T) {
+	t.Parallel()
+	o := possible()
+	notices := Sending{Stream: stream(40, 10), Sent: []Sent{{Status: 503, Word: "db_failed"}}}
+	notices.Name = "notices"
+	o.Load = append(o.Load, notices)
+	const unseen = "the sender saw 1 answers db_failed and the metrics 0"
+	if found := strings.Join(o.Doubts(), "\n"); !strings.Contains(found, unseen) {
+		t.Errorf("got doubts %q, want one with %q", found, unseen)
+	}
+	o.Since.Metrics.series[`daesa_webhook_outcomes_total{outcome="db_failed"}`] = 1
+	if found := strings.Join(o.Doubts(), "\n"); strings.Contains(found, "db_failed") {
+		t.Errorf("a delivery that was not taken is doubted: %s", found)
+	}
+}
