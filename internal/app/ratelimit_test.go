@@ -1,7 +1,6 @@
 package app_test
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"net/http"
@@ -297,66 +296,6 @@ func TestRateLimit_ConnectionsOfItsOwn(t *testing.T) {
 	}
 	if by := other.fallbacks(); len(by) != 0 || other.counted("daesa_admission_rate_unasked_total") != 0 {
 		t.Errorf("got %v counted alone, want the database to have been asked", by)
-	}
-}
-
-// TestComeback_EverythingAtOnce: after an outage every notice of it comes at the same moment, some for the third time,
-// while people buy as ever. What is too much is refused at once and without harm: no sale is, the gateway is asked no more
-// than the cap allows at once, and in the end each cancel is in the books once.
-func TestComeback_EverythingAtOnce(t *testing.T) {
-	t.Parallel()
-	const distinct, waves, limit, cap, sales = 40, 3, 70, 10, 10
-	w := newWorld(t, func(c *app.Config, _ *tosssim.Config) { c.RateLimit, c.Paths.Query.Cap = limit, cap })
-	var notices []tosssim.Notice
-	for n := range distinct {
-		key := w.sell(fmt.Sprintf("order-%d", n), 10_000)
-		w.dashboard(key, 0)
-		notices = append(notices, w.newest(key))
-	}
-	bought := make([]string, sales)
-	for n := range bought {
-		bought[n] = w.open(fmt.Sprintf("order-beside-%d", n), 20_000)
-	}
-	s := &storm{world: w, answers: make(map[string]map[string]int)}
-	for range waves {
-		for _, notice := range notices {
-			s.send("notice", func() reply {
-				status, err := w.sim.Deliver(notice.ID)
-				if err != nil {
-					return reply{Code: err.Error()}
-				}
-				return reply{code: status}
-			})
-		}
-	}
-	for n, key := range bought {
-		order := fmt.Sprintf("order-beside-%d", n)
-		s.send("sale", func() reply {
-			return s.asked(http.MethodPost, "/v1/payments/confirm", confirmation(key, order, 20_000))
-		})
-	}
-	s.send("recovery", func() reply {
-		if err := w.app.Sweep(context.WithoutCancel(w.Context())); err != nil {
-			return reply{Code: err.Error()}
-		}
-		return reply{code: http.StatusOK}
-	})
-	s.senders.Wait()
-
-	told := s.answers["notice"]
-	if told["429 "] != distinct*waves-limit || told["200 "]+told["502 "]+told["429 "] != distinct*waves {
-		t.Errorf("got %v, want all but %d refused by the limit, and of the others applied, known or to come again", told, limit)
-	}
-	if got := s.answers["sale"]; got["200 done"] != sales {
-		t.Errorf("got %v, want every sale made", got)
-	}
-	if got := w.app.counted("daesa_admission_gate_shed_total"); got != 0 {
-		t.Errorf("%d requests were shed", got)
-	}
-	w.quiesce()
-	w.requireAgreed()
-	if got := w.number(`SELECT count(*) FROM cancels`); got != distinct {
-		t.Errorf("got %d cancels, want %d, each once", got, distinct)
 	}
 }
 
