@@ -103,6 +103,11 @@ func loaded() []experiment {
 				"many goroutines as rate × time explains.",
 			underLoad(overload.StoreKnee), false,
 		},
+		{
+			"comeback", "0017-comeback", "the service was down, and all that it missed comes at once",
+			"Buyers are served as before, what is too much is refused at once, and each cancel is in the books once, asked about a few times at most.",
+			underLoad(overload.Comeback), false,
+		},
 	}
 }
 

@@ -53,6 +53,7 @@ type Bench struct {
 	address string // of the database
 	folder  string
 	sold    int
+	started int // instances, those that are down again included
 }
 
 // Open starts everything that an arm consists of. The caller closes it.
@@ -75,19 +76,38 @@ func (l *Lab) Open(ctx context.Context, arm Arm) (_ *Bench, err error) {
 	if b.Gateway, err = l.Programs.gateway(ctx, b.folder); err != nil {
 		return nil, err
 	}
+	if err := b.Up(ctx); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// Up starts the instances. After Down they answer at other addresses.
+func (b *Bench) Up(ctx context.Context) error {
 	settings := append([]string{
 		"DAESA_CONFIRM_RATE_LIMIT=1000000", // all buyers come from one address
-		"DAESA_REPLICAS=" + strconv.Itoa(max(1, arm.Instances)),
-	}, arm.Settings...)
-	for n := range max(1, arm.Instances) {
-		i, err := l.Programs.serve(ctx, b.folder, fmt.Sprint("daesa-", n+1), b.address, b.Gateway.URL, settings)
+		"DAESA_REPLICAS=" + strconv.Itoa(max(1, b.Arm.Instances)),
+	}, b.Settings...)
+	b.Instances = nil
+	for range max(1, b.Arm.Instances) {
+		b.started++
+		i, err := b.lab.Programs.serve(ctx, b.folder, fmt.Sprint("daesa-", b.started), b.address, b.Gateway.URL, settings)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		b.Instances = append(b.Instances, i)
 	}
 	b.shop = stage.NewShop(b.Instances[0].URL)
-	return b, nil
+	return nil
+}
+
+// Down stops the instances, which finish what is in flight. Everything else of the bench goes on.
+func (b *Bench) Down() error {
+	ending := errgroup.Group{}
+	for _, i := range b.Instances {
+		ending.Go(i.stop)
+	}
+	return ending.Wait()
 }
 
 // Close ends everything in order: the instances, which finish what is in flight, then their gateway.
@@ -98,11 +118,7 @@ func (b *Bench) Close() error {
 		defer stop()
 		errs = append(errs, b.Gateway.Heal(ctx)) // or the instances would wait for answers that never come
 	}
-	ending := errgroup.Group{}
-	for _, i := range b.Instances {
-		ending.Go(i.stop)
-	}
-	errs = append(errs, ending.Wait())
+	errs = append(errs, b.Down())
 	if b.Gateway != nil {
 		errs = append(errs, b.Gateway.stop())
 	}
@@ -245,6 +261,12 @@ func (b *Bench) Led(ctx context.Context) error {
 func (b *Bench) InDoubt(ctx context.Context) (int, error) {
 	s, err := b.count(ctx)
 	return s.Open, err
+}
+
+// Owed is how many cancels of the gateway are not in the books, and how much work is open.
+func (b *Bench) Owed(ctx context.Context) (missing, open int, err error) {
+	s, err := b.count(ctx)
+	return s.GatewayCancels.Count - s.Cancels.Count, s.Open, err
 }
 
 // Settled waits until no work of a kind is open.

@@ -116,6 +116,21 @@ func (g *Gateway) Counts(ctx context.Context) (counts map[tosssim.Op]int, err er
 	return counts, g.control(ctx, "counts", nil, &counts)
 }
 
+// Questions is how many look-ups of each payment arrived, by its key.
+func (g *Gateway) Questions(ctx context.Context) (map[string]int, error) {
+	var calls []tosssim.Call
+	if err := g.control(ctx, "calls", nil, &calls); err != nil {
+		return nil, err
+	}
+	asked := make(map[string]int)
+	for _, call := range calls {
+		if call.Op == tosssim.Get {
+			asked[call.PaymentKey]++
+		}
+	}
+	return asked, nil
+}
+
 // Totals is the money that the gateway itself moved.
 func (g *Gateway) Totals(ctx context.Context) (totals tosssim.Totals, err error) {
 	return totals, g.control(ctx, "totals", nil, &totals)

@@ -82,9 +82,10 @@ func TestSizes(t *testing.T) {
 				t.Errorf("brownout, quick %v: %s is no multiple of %s", quick, b.over, latency)
 			}
 		}
-		w, d, f, s := webhooksOf(quick), debtOf(quick), floodOf(quick), stormOf(quick)
+		w, d, f, s, c := webhooksOf(quick), debtOf(quick), floodOf(quick), stormOf(quick), comebackOf(quick)
 		for name, times := range map[string][2]time.Duration{
 			"webhooks": {w.over, w.latency}, "debt": {d.over, d.latency}, "flood": {f.over, f.latency}, "storm": {s.over, s.latency},
+			"comeback": {c.over, c.latency}, "comeback, before it": {c.calm, c.latency},
 		} {
 			if times[0] < 3*times[1] || times[0]%times[1] != 0 {
 				t.Errorf("%s, quick %v: %s is no multiple of %s", name, quick, times[0], times[1])
@@ -104,6 +105,43 @@ func TestKindOf(t *testing.T) {
 		counts[kindOf(n)]++
 	}
 	if got := fmt.Sprint(counts[noticeIgnored], counts[noticeDuplicate], counts[noticeCancel]); got != "6 2 2" {
+		t.Errorf("got %s", got)
+	}
+}
+
+// TestSteady: what is owed may rise until it is known, and then falls until it is gone.
+func TestSteady(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name string
+		owed []int
+		want bool
+	}{
+		{"known at once", []int{600, 300, 100, 0}, true},
+		{"known later", []int{0, 600, 300, 40}, true},
+		{"nothing", []int{0, 0, 0}, true},
+		{"a few more", []int{600, 300, 320, 0}, true},
+		{"rises again", []int{600, 300, 400, 0}, false},
+		{"stays", []int{600, 600, 600, 600}, false},
+	} {
+		if got := steady(test.owed); got != test.want {
+			t.Errorf("%s: got %v, want %v", test.name, got, test.want)
+		}
+	}
+}
+
+// TestComeback_Together: each notice comes as often as it should, each time as one that was sent once more.
+func TestComeback_Together(t *testing.T) {
+	t.Parallel()
+	sent, retried := comeback{cancels: 3, each: 2}.together([]tosssim.Notice{{PaymentKey: "a"}, {PaymentKey: "b"}, {PaymentKey: "c"}})
+	counts := make(map[string]int)
+	for n, notice := range sent {
+		counts[notice.PaymentKey]++
+		if retried[n] != counts[notice.PaymentKey] {
+			t.Errorf("delivery %d of %s says that it was sent %d times before", counts[notice.PaymentKey], notice.PaymentKey, retried[n])
+		}
+	}
+	if got := fmt.Sprint(counts); got != "map[a:2 b:2 c:2]" {
 		t.Errorf("got %s", got)
 	}
 }
