@@ -30,7 +30,7 @@ func counted(t *testing.T, payments int) *shop {
 	}
 	t.Cleanup(db.Close)
 	s := setup(t, func(c *reconcile.Config, _ *tosssim.Config) {
-		c.DB, c.OpeningAt = db, noon().Add(-120*24*time.Hour)
+		c.DB, c.OpeningAt, c.Stretch = db, noon().Add(-120*24*time.Hour), 5_000
 	})
 	s.remember(payments)
 	s.audit(reconcile.ScopeRecent) // the first compares everything
@@ -72,6 +72,8 @@ func TestEveryMinute_TouchesPagesByWhatChanged(t *testing.T) {
 	}{
 		{"marked", 110, `INSERT INTO audit_dirty (subject, key, payment_key)
 			SELECT 'cancel', transaction_key, payment_key FROM cancels ORDER BY hashtext(transaction_key) LIMIT 100`},
+		{"sold", 110, `UPDATE captures SET captured_at = captured_at + interval '1 second' WHERE payment_key IN
+			(SELECT payment_key FROM captures ORDER BY hashtext(payment_key) LIMIT 100)`},
 		{"no longer listed", 130, `UPDATE mirror SET missing_since = '2026-11-30 02:00:00+00' WHERE transaction_key IN
 			(SELECT transaction_key FROM cancels ORDER BY hashtext(transaction_key) LIMIT 100)`},
 		{"listed again", 130, `UPDATE mirror SET missing_since = NULL WHERE missing_since IS NOT NULL`},

@@ -7,66 +7,96 @@ import (
 	"slices"
 
 	"github.com/jackc/pgx/v5"
+
+	"daesa/ledger"
 )
 
 // Business days of which anything changed after a closing run saw them whole are noted, however long ago they were, and
 // closed again. The run that looks takes the note back. Audits come one after the other, so that what a closing run's
 // snapshot did not show is still marked as changed when it ends, and noted by the audit after it.
 
-// noteMarked notes the closed days of what was marked as changed: by the rows that both books have of it now.
-func (r *round) noteMarked(ctx context.Context, marks []dirtyRow) error {
-	var cancels, payments []string
-	for _, d := range marks {
-		if d.Subject == string(aboutCancel) {
-			cancels = append(cancels, d.Key)
-		} else {
-			payments = append(payments, d.Key)
-		}
-	}
-	return r.note(ctx, `
-		SELECT g.day
-		FROM unnest(@cancels::text[]) AS k (key)
-		CROSS JOIN LATERAL (SELECT x.day FROM mirror x WHERE x.transaction_key = k.key OFFSET 0) g
-		UNION
-		SELECT (c.canceled_at AT TIME ZONE 'Asia/Seoul')::date
-		FROM unnest(@cancels::text[]) AS k (key)
-		CROSS JOIN LATERAL (SELECT x.canceled_at FROM cancels x WHERE x.transaction_key = k.key OFFSET 0) c
-		UNION
-		SELECT g.day
-		FROM unnest(@payments::text[]) AS k (key)
-		CROSS JOIN LATERAL (SELECT x.day, x.kind FROM mirror x WHERE x.payment_key = k.key OFFSET 0) g
-		WHERE g.kind = 'capture'
-		UNION
-		SELECT (c.captured_at AT TIME ZONE 'Asia/Seoul')::date
-		FROM unnest(@payments::text[]) AS k (key)
-		CROSS JOIN LATERAL (SELECT x.captured_at FROM captures x WHERE x.payment_key = k.key OFFSET 0) c`,
-		pgx.StrictNamedArgs{"cancels": distinctOf(cancels), "payments": distinctOf(payments)})
+// touchedDays are business days of which something changed.
+type touchedDays struct {
+	marked map[string]bool // cancels that were marked: the days that both books have of them now count, whatever they come to
+	days   map[string]bool
 }
 
-// noteMoved notes the closed days of what came to something else, also by the clock alone.
-func (r *round) noteMoved(ctx context.Context, changes []change) error {
-	days := make(map[string]bool)
+// days begins to gather those of what was marked.
+func (m markedKeys) days() touchedDays {
+	t := touchedDays{marked: make(map[string]bool, len(m.cancels)), days: make(map[string]bool)}
+	for _, key := range m.cancels {
+		t.marked[key] = true
+	}
+	return t
+}
+
+// row adds the days that both books have of a marked cancel.
+func (t touchedDays) row(f factRow) {
+	if !t.marked[f.TransactionKey] {
+		return
+	}
+	if f.ListedDay != nil {
+		t.days[*f.ListedDay] = true
+	}
+	if f.BAt != nil {
+		t.days[string(ledger.DayOf(*f.BAt))] = true
+	}
+}
+
+// glance adds the days that both books have of a marked payment's captures.
+func (t touchedDays) glance(g glance) {
+	for _, day := range g.Days {
+		t.days[day] = true
+	}
+}
+
+// moved adds the days of what came to something else, also by the clock alone.
+func (t touchedDays) moved(changes []change) {
 	for _, c := range changes {
 		for _, s := range slices.Concat(c.before.parts, c.now.parts) {
-			days[string(s.Day)] = true
+			t.days[string(s.Day)] = true
 		}
 	}
-	if len(days) == 0 {
-		return nil
-	}
-	return r.note(ctx, `SELECT day FROM unnest(@days::date[]) AS day`, pgx.StrictNamedArgs{"days": slices.Sorted(maps.Keys(days))})
 }
 
-// note notes those of some days that were seen whole by a closing run: the others are to be closed anyway.
-func (r *round) note(ctx context.Context, days string, args pgx.StrictNamedArgs) error {
-	args["now"] = r.w.now
+// noteMarked notes the closed days of what was marked as changed, where that is not judged by itself.
+func (r *round) noteMarked(ctx context.Context, marks []dirtyRow) error {
+	m := marked(marks)
+	touched := m.days()
+	for piece := range slices.Chunk(m.cancels, keysAtOnce) {
+		facts, err := r.facts(ctx, r.tx, piece)
+		if err != nil {
+			return err
+		}
+		for _, f := range facts {
+			touched.row(f)
+		}
+	}
+	for piece := range slices.Chunk(m.payments, keysAtOnce) {
+		glances, err := r.glanceAt(ctx, piece)
+		if err != nil {
+			return err
+		}
+		for _, g := range glances {
+			touched.glance(g)
+		}
+	}
+	return r.note(ctx, touched)
+}
+
+// note notes those days that were seen whole by a closing run: the others are to be closed anyway.
+func (r *round) note(ctx context.Context, touched touchedDays) error {
+	if len(touched.days) == 0 {
+		return nil
+	}
 	_, err := r.tx.Exec(ctx, `
 		INSERT INTO days_to_close AS t (day, since)
 		SELECT d.day, @now
-		FROM (`+days+`) AS d
+		FROM unnest(@days::date[]) AS d (day)
 		WHERE EXISTS (SELECT 1 FROM audit_runs a WHERE a.day = d.day AND a.closed IS NOT NULL OFFSET 0)
 		ORDER BY d.day
-		ON CONFLICT (day) DO UPDATE SET since = GREATEST(t.since, excluded.since)`, args)
+		ON CONFLICT (day) DO UPDATE SET since = GREATEST(t.since, excluded.since)`,
+		pgx.StrictNamedArgs{"now": r.w.now, "days": slices.Sorted(maps.Keys(touched.days))})
 	if err != nil {
 		return fmt.Errorf("note which closed days changed: %w", err)
 	}

@@ -8,8 +8,13 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// keysAtOnce bounds how many keys one statement looks up; a run goes on until nothing is left.
-const keysAtOnce = 5_000
+const (
+	// keysAtOnce bounds how many keys one statement looks up; a run goes on until nothing is left.
+	keysAtOnce = 5_000
+	// marksAtOnce bounds how many marks are held at a time. A payment is marked by each book, so that taking many marks
+	// together judges it once.
+	marksAtOnce = 10 * keysAtOnce
+)
 
 // round is one audit inside its snapshot: what changed is taken, judged, and moves what is remembered.
 type round struct {
@@ -25,14 +30,6 @@ type round struct {
 // change is what one key came to before and comes to now.
 type change struct{ before, now memory }
 
-// dirtyRow is one mark of a change.
-type dirtyRow struct {
-	ID         int64  `db:"dirty_id"`
-	Subject    string `db:"subject"`
-	Key        string `db:"key"`
-	PaymentKey string `db:"payment_key"`
-}
-
 // catchUp takes every mark that the snapshot shows and judges its key, and then what the clock or a further reading of
 // the list makes another thing. It reports whether that was enough: where the settings are others, or a table was
 // emptied, everything has to be compared anew, and the marks are taken only.
@@ -46,16 +43,15 @@ func (r *round) catchUp(ctx context.Context) (enough bool, err error) {
 			}
 			return enough, err
 		}
-		if err := r.noteMarked(ctx, marks); err != nil {
-			return false, err
-		}
 		if slices.ContainsFunc(marks, func(d dirtyRow) bool { return d.Subject == "everything" }) {
 			enough = false
 		}
-		if !enough {
-			continue
+		if enough {
+			err = r.judgeMarked(ctx, marks)
+		} else {
+			err = r.noteMarked(ctx, marks)
 		}
-		if err := r.judgeMarked(ctx, marks); err != nil {
+		if err != nil {
 			return false, err
 		}
 	}
@@ -69,7 +65,7 @@ func (r *round) takeDirty(ctx context.Context) ([]dirtyRow, error) {
 		DELETE FROM audit_dirty
 		WHERE dirty_id = ANY(ARRAY(SELECT d.dirty_id FROM audit_dirty d WHERE d.dirty_id > @taken ORDER BY d.dirty_id LIMIT @most))
 		RETURNING dirty_id, subject, key, payment_key`,
-		pgx.StrictNamedArgs{"taken": r.taken, "most": keysAtOnce})
+		pgx.StrictNamedArgs{"taken": r.taken, "most": marksAtOnce})
 	if err != nil {
 		return nil, fmt.Errorf("take what changed: %w", err)
 	}
@@ -84,51 +80,52 @@ func (r *round) takeDirty(ctx context.Context) ([]dirtyRow, error) {
 }
 
 // judgeMarked judges the keys of some marks, and the few that depend on them: the voids of the same payments, the
-// cancels of payments whose captures changed, and captures about which something was open.
+// cancels of payments whose captures changed, and captures about which something was open. A payment on whose captures
+// both books agree at a glance comes to nothing: it is judged only where something was open about it.
 func (r *round) judgeMarked(ctx context.Context, marks []dirtyRow) error {
-	var cancels, payments, of []string
-	for _, d := range marks {
-		if d.Subject == string(aboutCancel) {
-			cancels = append(cancels, d.Key)
-		} else {
-			payments = append(payments, d.Key)
+	m := marked(marks)
+	touched := m.days()
+	cancels, payments := m.cancels, []string(nil)
+	for piece := range slices.Chunk(m.payments, keysAtOnce) {
+		glances, err := r.glanceAt(ctx, piece)
+		if err != nil {
+			return err
 		}
-		of = append(of, d.PaymentKey)
-	}
-	rows, err := r.tx.Query(ctx, `
-		SELECT 'cancel' AS subject, c.transaction_key AS key
-		FROM unnest(@of::text[]) AS p (payment_key)
-		CROSS JOIN LATERAL (SELECT x.transaction_key FROM cancels x WHERE x.payment_key = p.payment_key AND x.amount = 0 OFFSET 0) c
-		UNION ALL
-		SELECT 'cancel', g.transaction_key
-		FROM unnest(@payments::text[]) AS p (payment_key)
-		CROSS JOIN LATERAL (SELECT x.transaction_key FROM mirror x WHERE x.payment_key = p.payment_key AND x.kind = 'cancel' OFFSET 0) g
-		UNION ALL
-		SELECT 'capture', j.key
-		FROM unnest(@of::text[]) AS p (payment_key)
-		CROSS JOIN LATERAL (SELECT x.key FROM audit_judged x WHERE x.subject = 'capture' AND x.key = p.payment_key LIMIT 1) j`,
-		pgx.StrictNamedArgs{"of": distinctOf(of), "payments": distinctOf(payments)})
-	if err != nil {
-		return fmt.Errorf("look for what depends on it: %w", err)
-	}
-	more, err := pgx.CollectRows(rows, pgx.RowToStructByName[dueRow])
-	if err != nil {
-		return fmt.Errorf("look for what depends on it: %w", err)
-	}
-	for _, d := range more {
-		if d.Subject == aboutCancel {
-			cancels = append(cancels, d.Key)
-		} else {
-			payments = append(payments, d.Key)
+		for _, g := range glances {
+			touched.glance(g)
+			cancels = append(cancels, g.Cancels...)
+			if g.Agreed {
+				r.judged++
+			} else {
+				payments = append(payments, g.PaymentKey)
+			}
 		}
 	}
-	return r.judge(ctx, cancels, payments)
+	for piece := range slices.Chunk(m.of, keysAtOnce) {
+		more, err := r.dependOn(ctx, piece)
+		if err != nil {
+			return err
+		}
+		cancels, payments = append(cancels, more.cancels...), append(payments, more.payments...)
+	}
+	return r.judge(ctx, keys{cancels, payments}, touched)
 }
 
-// dueRow names one key to judge.
-type dueRow struct {
-	Subject subject `db:"subject"`
-	Key     string  `db:"key"`
+// dependOn gives the keys that depend on some payments: their voids, and their captures where something was open.
+func (r *round) dependOn(ctx context.Context, payments []string) (keys, error) {
+	rows, err := r.tx.Query(ctx, `
+		SELECT 'cancel' AS subject, c.transaction_key AS key
+		FROM unnest(@payments::text[]) AS p (payment_key)
+		CROSS JOIN LATERAL (SELECT x.transaction_key FROM cancels x WHERE x.payment_key = p.payment_key AND x.amount = 0 OFFSET 0) c
+		UNION ALL
+		SELECT 'capture', j.key
+		FROM unnest(@payments::text[]) AS p (payment_key)
+		CROSS JOIN LATERAL (SELECT x.key FROM audit_judged x WHERE x.subject = 'capture' AND x.key = p.payment_key LIMIT 1) j`,
+		pgx.StrictNamedArgs{"payments": payments})
+	if err != nil {
+		return keys{}, fmt.Errorf("look for what depends on it: %w", err)
+	}
+	return readKeys(rows, "look for what depends on it")
 }
 
 // byTime judges what becomes something else by the clock or by how far the list was read, without any row changing.
@@ -142,52 +139,53 @@ func (r *round) byTime(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("look for what is due: %w", err)
 		}
-		due, err := pgx.CollectRows(rows, pgx.RowToStructByName[dueRow])
-		if err != nil {
-			return fmt.Errorf("look for what is due: %w", err)
+		due, err := readKeys(rows, "look for what is due")
+		if err != nil || len(due.cancels)+len(due.payments) == 0 {
+			return err
 		}
-		if len(due) == 0 {
-			return nil
-		}
-		var cancels, payments []string
-		for _, d := range due {
-			if d.Subject == aboutCancel {
-				cancels = append(cancels, d.Key)
-			} else {
-				payments = append(payments, d.Key)
-			}
-		}
-		if err := r.judge(ctx, cancels, payments); err != nil {
+		if err := r.judge(ctx, due, touchedDays{}); err != nil {
 			return err
 		}
 	}
 }
 
-// judge compares some keys anew and moves what is remembered by the difference.
-func (r *round) judge(ctx context.Context, cancels, payments []string) error {
-	var changes []change
-	for keys := range slices.Chunk(distinctOf(cancels), keysAtOnce) {
-		facts, err := r.facts(ctx, r.tx, keys)
+// judge compares some keys anew, moves what is remembered by the difference, and notes the closed days of what came to
+// something else beside those that were touched anyway.
+func (r *round) judge(ctx context.Context, due keys, touched touchedDays) error {
+	if touched.days == nil {
+		touched.days = make(map[string]bool)
+	}
+	for piece := range slices.Chunk(distinctOf(due.cancels), keysAtOnce) {
+		facts, err := r.facts(ctx, r.tx, piece)
 		if err != nil {
 			return err
 		}
+		changes := make([]change, 0, len(facts))
 		for _, f := range facts {
+			touched.row(f)
 			changes = append(changes, change{f.before(), f.now(r.w.bounds)})
 		}
+		if err := r.moveBy(ctx, changes, touched); err != nil {
+			return err
+		}
 	}
-	for keys := range slices.Chunk(distinctOf(payments), keysAtOnce) {
-		taken, err := r.takenChanges(ctx, keys)
+	for piece := range slices.Chunk(distinctOf(due.payments), keysAtOnce) {
+		changes, err := r.takenChanges(ctx, piece)
 		if err != nil {
 			return err
 		}
-		changes = append(changes, taken...)
+		if err := r.moveBy(ctx, changes, touched); err != nil {
+			return err
+		}
 	}
+	return r.note(ctx, touched)
+}
+
+func (r *round) moveBy(ctx context.Context, changes []change, touched touchedDays) error {
 	r.judged += len(changes)
 	moved, err := r.move(ctx, changes)
-	if err != nil {
-		return err
-	}
-	return r.noteMoved(ctx, moved)
+	touched.moved(moved)
+	return err
 }
 
 func (r *round) takenChanges(ctx context.Context, payments []string) ([]change, error) {
@@ -381,11 +379,4 @@ func (r *round) runningTally(ctx context.Context) (*tally, error) {
 		t.list(row.memory())
 	}
 	return t, nil
-}
-
-// distinctOf drops empty and repeated keys.
-func distinctOf(keys []string) []string {
-	keys = slices.DeleteFunc(slices.Clone(keys), func(k string) bool { return k == "" })
-	slices.Sort(keys)
-	return slices.Compact(keys)
 }

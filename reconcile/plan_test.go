@@ -77,7 +77,7 @@ func TestEveryMinute_ReadsNoTableWhole(t *testing.T) {
 	t.Parallel()
 	db, plans := postgrestest.NewExplained(t)
 	s := setup(t, func(c *reconcile.Config, _ *tosssim.Config) {
-		c.DB, c.OpeningAt = db, noon().Add(-120*24*time.Hour)
+		c.DB, c.OpeningAt, c.Stretch = db, noon().Add(-120*24*time.Hour), 5_000
 	})
 	s.remember(10_000)
 	s.audit(reconcile.ScopeRecent) // the first compares everything

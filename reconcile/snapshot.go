@@ -185,7 +185,8 @@ type factRow struct {
 	VoidAlias      bool             `db:"void_alias"`
 	Accepted       []acceptance     `db:"accepted"`
 	Excluded       bool             `db:"excluded"` // another system's, or from before the opening
-	Known          bool             `db:"known"`    // remembered from an earlier run, as follows
+	ListedDay      *string          `db:"listed_day"`
+	Known          bool             `db:"known"` // remembered from an earlier run, as follows
 	JPaymentKey    string           `db:"j_payment_key"`
 	JOrderID       string           `db:"j_order_id"`
 	JDay           *string          `db:"j_day"`
@@ -218,17 +219,21 @@ func (a *Auditor) facts(ctx context.Context, tx pgx.Tx, keys []string) ([]factRo
 			(SELECT jsonb_agg(jsonb_build_object('kind', m.kind, 'currency', m.currency, 'minor', m.amount)) FROM mismatches m
 				WHERE m.transaction_key = k.transaction_key AND m.resolved_as = 'accepted' AND m.amount IS NOT NULL
 					AND (m.kind <> 'history_changed' OR m.detail = @vanished)) AS accepted,
-			g.payment_key IS NULL AND EXISTS (SELECT 1 FROM mirror x
-				WHERE x.transaction_key = k.transaction_key AND (x.is_foreign OR x.at < @opening OR x.kind = 'unrecognized') OFFSET 0) AS excluded,
+			COALESCE(e.excluded, false) AS excluded, COALESCE(g.day, e.day)::text AS listed_day,
 			j.key IS NOT NULL AS known, COALESCE(j.payment_key, '') AS j_payment_key, COALESCE(j.order_id, '') AS j_order_id,
 			j.day::text AS j_day, j.currency AS j_currency, j.amount AS j_amount, j.parts AS j_parts, j.entries AS j_entries,
 			j.recheck_at AS j_recheck_at, j.recheck_as_of AS j_recheck_as_of
 		FROM unnest(@keys::text[]) WITH ORDINALITY AS k (transaction_key, number)
 		LEFT JOIN LATERAL (
-			SELECT x.payment_key, x.order_id, x.currency, x.amount, x.at, x.missing_since
+			SELECT x.payment_key, x.order_id, x.currency, x.amount, x.at, x.day, x.missing_since
 			FROM mirror x
 			WHERE x.transaction_key = k.transaction_key AND x.kind = 'cancel' AND NOT x.is_foreign AND x.at >= @opening
 			LIMIT 1) g ON true
+		LEFT JOIN LATERAL (
+			SELECT x.day, x.is_foreign OR x.at < @opening OR x.kind = 'unrecognized' AS excluded
+			FROM mirror x
+			WHERE x.transaction_key = k.transaction_key AND g.payment_key IS NULL
+			LIMIT 1) e ON true
 		LEFT JOIN LATERAL (
 			SELECT x.payment_key, x.order_id, x.currency, x.amount, x.canceled_at, x.channel
 			FROM cancels x
