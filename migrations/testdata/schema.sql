@@ -2023,6 +2023,10 @@ CREATE INDEX list_runs_running ON public.list_runs USING btree (run_id) WHERE (r
 
 CREATE INDEX mirror_by_day ON public.mirror USING btree (day, kind);
 
+-- Name: mirror_by_payment; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX mirror_by_payment ON public.mirror USING hash (payment_key) WITH (fillfactor='50');
+
 -- Name: mirror_by_time; Type: INDEX; Schema: public; Owner: -
 
 CREATE INDEX mirror_by_time ON public.mirror USING btree (at);
@@ -2046,10 +2050,6 @@ CREATE INDEX mirror_of_day_by_seen ON public.mirror USING btree (day, first_seen
 -- Name: mirror_of_order; Type: INDEX; Schema: public; Owner: -
 
 CREATE INDEX mirror_of_order ON public.mirror USING btree (order_id);
-
--- Name: mirror_of_payment; Type: INDEX; Schema: public; Owner: -
-
-CREATE INDEX mirror_of_payment ON public.mirror USING btree (payment_key);
 
 -- Name: mirror_waiting; Type: INDEX; Schema: public; Owner: -
 
