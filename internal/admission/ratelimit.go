@@ -186,7 +186,7 @@ func (l *RateLimit) ask(ctx context.Context, rule *limited, key string) (wait ti
 		return 0, FallbackResting
 	}
 	answered := false // a panic is no answer either
-	defer func() { l.rest.answered(time.Now(), answered) }()
+	defer func() { l.rest.answered(began, time.Now(), answered) }()
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), l.cfg.Timeout)
 	defer stop()
 	wait, err := l.cfg.Shared.Spend(ctx, rule.Rule, key)

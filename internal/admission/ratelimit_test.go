@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -203,6 +204,57 @@ func TestRateLimit_FailuresInARow(t *testing.T) {
 		if shared.asked != sent {
 			t.Errorf("asked %d times of %d", shared.asked, sent)
 		}
+	})
+}
+
+// standstill is a Shared that answers only until it stands still.
+type standstill struct {
+	asked, failed atomic.Int64
+	until         time.Time
+}
+
+// Spend waits while the database stands still, as long as it may.
+func (s *standstill) Spend(ctx context.Context, _ Rule, _ string) (time.Duration, error) {
+	s.asked.Add(1)
+	select {
+	case <-time.After(time.Until(s.until)):
+		return 0, nil
+	case <-ctx.Done():
+		s.failed.Add(1)
+		return 0, ctx.Err()
+	}
+}
+
+// TestRateLimit_AMomentOfStandstill: what is asked while the database stands still for a moment fails together, and is no
+// reason to leave it alone; a database that goes on standing still is left alone, however much is asked of it.
+func TestRateLimit_AMomentOfStandstill(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		shared := &standstill{until: time.Now().Add(SharedTimeout * 3 / 2)}
+		limit := newRateLimit(t, RateConfig{Rules: webhook(6000, 6000), Shared: shared, Enforce: true})
+		arrive := func(n int) { // one a millisecond
+			for range n {
+				go limit.Allow(t.Context(), addr(1))
+				time.Sleep(time.Millisecond)
+			}
+		}
+		arrive(1000)
+		if asked, failed := shared.asked.Load(), shared.failed.Load(); asked != 1000 || failed <= failuresMost {
+			t.Errorf("asked %d times of 1000, and %d failed; want to be asked every time, and more than %d to fail", asked, failed, failuresMost)
+		}
+		if got := testutil.ToFloat64(limit.figures().fallbacks[FallbackResting]); got != 0 {
+			t.Errorf("the database was left alone %v times", got)
+		}
+
+		synctest.Wait()
+		before := shared.asked.Load()
+		shared.until = time.Now().Add(time.Hour)
+		arrive(1000)
+		most := int64(failuresMost*SharedTimeout/time.Millisecond) + 1
+		if asked := shared.asked.Load() - before; asked > most {
+			t.Errorf("asked %d times of 1000 in vain, want at most %d", asked, most)
+		}
+		time.Sleep(SharedTimeout)
 	})
 }
 
