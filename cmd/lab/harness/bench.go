@@ -91,7 +91,7 @@ func (b *Bench) Up(ctx context.Context) error {
 	b.Instances = nil
 	for range max(1, b.Arm.Instances) {
 		b.started++
-		i, err := b.lab.Programs.serve(ctx, b.folder, fmt.Sprint("daesa-", b.started), b.address, b.Gateway.URL, settings)
+		i, err := b.lab.Programs.yielding().serve(ctx, b.folder, fmt.Sprint("daesa-", b.started), b.address, b.Gateway.URL, settings)
 		if err != nil {
 			return err
 		}

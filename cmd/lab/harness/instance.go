@@ -24,7 +24,8 @@ type Instance struct {
 
 // serve starts an instance, and returns when it is ready for requests.
 func (p Programs) serve(ctx context.Context, folder, name, databaseURL, gatewayURL string, settings []string) (*Instance, error) {
-	child, err := launch(folder, name, p.daesa, []string{"serve"}, environment(append([]string{
+	program, args := p.command()
+	child, err := launch(folder, name, program, args, environment(append([]string{
 		"DAESA_DATABASE_URL=" + databaseURL, "TOSS_BASE_URL=" + gatewayURL, "TOSS_SECRET_KEY=" + secretKey,
 		"DAESA_LISTEN=127.0.0.1:0", "DAESA_PRIVATE_LISTEN=127.0.0.1:0", "DAESA_API_KEYS=lab=" + stage.APISecret,
 	}, settings...)...))
