@@ -82,7 +82,7 @@ func TestMetrics_EverySeriesExistsFromTheStart(t *testing.T) {
 		"daesa_pgclient_refusals_total": paths * len(Refusals()), "daesa_pgclient_answers_total": paths * outcomes,
 		"daesa_pgclient_breaker_state": len(BreakerNames()), "daesa_pgclient_key_refused_total": 1,
 		"daesa_pgclient_unknown_words_total": len(unknownKinds()), "daesa_pgclient_second_attempts_total": paths,
-		"daesa_pgclient_cap_refused_ratio": 2 * paths,
+		"daesa_pgclient_cap_refused_ratio": 2 * paths, "daesa_pgclient_slot_seconds": paths * len(slotUses()),
 	}
 	for _, family := range families {
 		if got := len(family.GetMetric()); got != want[family.GetName()] {

@@ -46,6 +46,7 @@ type Permit struct {
 	token    *guard.Token  // nil without a breaker, and once used
 	waited   time.Duration // for the breaker: it is lacking to the call
 	taken    time.Time
+	use      slotUse // "" = the breaker let nobody through
 	released atomic.Bool
 }
 
@@ -57,8 +58,12 @@ func (p *Permit) Release() {
 	if p.token != nil {
 		p.token.Cancel()
 	}
+	held := time.Since(p.taken)
 	p.lane.metrics.inFlight.WithLabelValues(string(p.lane.name)).Dec()
-	p.lane.load.Release(time.Since(p.taken))
+	p.lane.load.Release(held)
+	if p.use != "" {
+		p.lane.metrics.slotSeconds.WithLabelValues(string(p.lane.name), string(p.use)).Observe(held.Seconds())
+	}
 	p.lane.slots.Release()
 }
 
@@ -79,6 +84,7 @@ func (l *lane) reserve(ctx context.Context) (*Permit, *Unsent) {
 	l.metrics.inFlight.WithLabelValues(string(l.name)).Inc()
 	permit := &Permit{lane: l, taken: time.Now()}
 	if l.breaker == nil {
+		permit.use = slotUnsent
 		return permit, nil
 	}
 	asked := time.Now()
@@ -89,7 +95,7 @@ func (l *lane) reserve(ctx context.Context) (*Permit, *Unsent) {
 		l.metrics.refused(l.name, RefusalBreaker)
 		return nil, &Unsent{Reason: RefusalBreaker, RetryAfter: max(time.Second, l.breaker.RetryAfter())}
 	}
-	permit.token = permission
+	permit.token, permit.use = permission, slotUnsent
 	return permit, nil
 }
 
@@ -108,6 +114,7 @@ func (p *Permit) send(ctx context.Context, c call) sent {
 	ctx, stop := context.WithTimeout(ctx, l.limits.call()-p.waited)
 	defer stop()
 	result := sent{}
+	defer func() { p.use = useOf(result) }()
 	for {
 		permission, err := p.permission()
 		if err != nil {
@@ -126,6 +133,17 @@ func (p *Permit) send(ctx context.Context, c call) sent {
 		}
 		l.metrics.secondTries.WithLabelValues(string(l.name)).Inc()
 	}
+}
+
+// useOf is what a slot was held for by a call that ended so.
+func useOf(s sent) slotUse {
+	switch {
+	case s.attempts == 0:
+		return slotUnsent
+	case s.err != nil && (s.err.breakerOutcome() == guard.Failed || s.err.Reason == ReasonCanceled):
+		return slotFailed
+	}
+	return slotAnswered
 }
 
 // permission is the permit's own for the first attempt and a fresh one after that: every attempt passes the breaker.

@@ -8,6 +8,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+
 	"daesa/internal/guard"
 	"daesa/ledger"
 )
@@ -101,6 +104,73 @@ func TestConfirm_BreakerOpeningBetweenAttemptsLeavesTheOutcomeUnknown(t *testing
 			t.Errorf("got %v", err)
 		}
 	})
+}
+
+// TestSlotSeconds_IsForHowLongASlotWasHeld: what a cap bears is bounded by that, whatever the gateway took of it.
+func TestSlotSeconds_IsForHowLongASlotWasHeld(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name  string
+		steps []step
+		send  bool
+		use   slotUse
+		held  time.Duration
+	}{
+		{"approved", []step{shows(payment(nil))}, true, slotAnswered, time.Second},
+		{"card refused", []step{says(403, "REJECT_CARD_PAYMENT")}, true, slotAnswered, time.Second},
+		{"gateway silent", []step{{hangs: true}}, true, slotFailed, 31 * time.Second},
+		{"the store said no", nil, false, slotUnsent, time.Second},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				transport, _ := script(test.steps...)
+				registry := prometheus.NewPedanticRegistry()
+				cfg := testConfig(transport)
+				cfg.Metrics = NewMetrics(registry)
+				c := mustNew(t, cfg)
+				permit, err := c.ReserveConfirm(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Second) // a store is asked
+				if test.send {
+					c.Confirm(t.Context(), permit, ConfirmRequest{PaymentKey: "pk_1", OrderID: "o", Amount: ledger.Won(1), IdempotencyKey: "k"})
+				}
+				permit.Release()
+				permit.Release()
+				families, err := registry.Gather()
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, use := range slotUses() {
+					count, held := slotsHeld(families, PathConfirm, use)
+					switch {
+					case use != test.use && count != 0:
+						t.Errorf("%d slots %s, want none", count, use)
+					case use == test.use && (count != 1 || held < test.held || held > test.held+time.Second):
+						t.Errorf("%d slots %s for %s, want one for %s", count, use, held, test.held)
+					}
+				}
+			})
+		})
+	}
+}
+
+// slotsHeld reads how many slots of a path ended so, and for how long they were held.
+func slotsHeld(families []*dto.MetricFamily, path PathName, use slotUse) (count uint64, held time.Duration) {
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			labels := map[string]string{}
+			for _, l := range m.GetLabel() {
+				labels[l.GetName()] = l.GetValue()
+			}
+			if family.GetName() == "daesa_pgclient_slot_seconds" && labels["path"] == string(path) && labels["use"] == string(use) {
+				return m.GetHistogram().GetSampleCount(), time.Duration(m.GetHistogram().GetSampleSum() * float64(time.Second))
+			}
+		}
+	}
+	return 0, 0
 }
 
 func TestReserve_RefusesOverTheCapAndGivesBack(t *testing.T) {

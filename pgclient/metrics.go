@@ -15,6 +15,7 @@ const resultOK = "ok"
 // Metrics is what the gateway client counts. Every series exists from the start.
 type Metrics struct {
 	callSeconds  *prometheus.HistogramVec
+	slotSeconds  *prometheus.HistogramVec
 	queueSeconds *prometheus.HistogramVec
 	inFlight     *prometheus.GaugeVec
 	caps         *prometheus.GaugeVec
@@ -51,6 +52,12 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Help:    "Time of one attempt at the gateway, connection to last byte, without waiting for a slot.",
 			Buckets: []float64{.025, .05, .1, .25, .5, 1, 2, 3, 5, 8, 10, 15, 30, 65},
 		}, []string{"path", "result"}),
+		slotSeconds: factory.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "daesa_pgclient_slot_seconds",
+			Help: "Time that a slot was held: every attempt of the call, the waits between them, and what its caller does before " +
+				"it is sent, as the question to a store. A cap bears cap ÷ this time a second.",
+			Buckets: []float64{.025, .05, .1, .25, .5, 1, 2, 3, 5, 8, 10, 15, 30, 65},
+		}, []string{"path", "use"}),
 		queueSeconds: factory.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "daesa_pgclient_queue_wait_seconds",
 			Help:    "Time a call waited for a slot before it was sent or refused. Waiting that grows while calls stay fast means the cap is too small.",
@@ -97,6 +104,9 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 func (m *Metrics) initialize() {
 	for _, p := range pathTexts() {
 		m.queueSeconds.WithLabelValues(p)
+		for _, use := range slotUses() {
+			m.slotSeconds.WithLabelValues(p, string(use))
+		}
 		m.inFlight.WithLabelValues(p)
 		m.caps.WithLabelValues(p)
 		m.secondTries.WithLabelValues(p)
@@ -115,6 +125,17 @@ func (m *Metrics) initialize() {
 		m.unknownWords.WithLabelValues(string(kind))
 	}
 }
+
+// slotUse is what came of a slot.
+type slotUse string
+
+const (
+	slotUnsent   slotUse = "unsent"   // nothing was sent after all
+	slotAnswered slotUse = "answered" // by a gateway that is well: a refusal is an answer
+	slotFailed   slotUse = "failed"
+)
+
+func slotUses() []slotUse { return []slotUse{slotUnsent, slotAnswered, slotFailed} }
 
 // results are the values of the result label: what an attempt can come to.
 func results() []string {

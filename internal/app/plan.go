@@ -21,7 +21,7 @@ type planCommand struct {
 	Over       time.Duration `default:"168h" help:"The time of which Prometheus is asked for the peak."`
 
 	ConfirmRate float64       `help:"Approvals a second at the peak, over all instances."`
-	ConfirmP99  time.Duration `name:"confirm-p99" help:"What 99 of 100 approvals take at most while the gateway is well."`
+	ConfirmP99  time.Duration `name:"confirm-p99" help:"For how long 99 of 100 approvals hold their slot at most while the gateway is well: its own time, and where a store is asked, that time too."`
 	QueryRate   float64       `help:"Questions of notices a second at the peak: those of a burst of redeliveries."`
 	QueryP99    time.Duration `name:"query-p99" help:"What 99 of 100 questions take at most."`
 	StoreRate   float64       `help:"Questions to the store a second at the peak."`

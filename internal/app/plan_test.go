@@ -71,7 +71,7 @@ func TestPlan_FromPrometheus(t *testing.T) {
 		{`outcome!~`, "100"},
 		{`sum(increase(daesa_webhook_outcomes_total[1m]))`, "120"},
 		{`refused_before_sending_krw`, "1234567"},
-		{`histogram_quantile(0.99, sum by (le) (increase(daesa_pgclient_call_seconds_bucket{path="query"`, "NaN"},
+		{`histogram_quantile(0.99, sum by (le) (increase(daesa_pgclient_slot_seconds_bucket{path="query"`, "NaN"},
 		{`histogram_quantile`, "5"},
 		{`refusals_total`, "0.83"},
 		{`rate(daesa_pgclient_queue_wait_seconds_count`, "50"},

@@ -29,8 +29,8 @@ type question struct {
 	set  func(m *Measured, value float64)
 }
 
-// questions ask for the time in over, as "7d"; a peak is that of one minute, and times are those of calls that were
-// answered.
+// questions ask for the time in over, as "7d"; a peak is that of one minute. Times are those for which a slot was held, but
+// for calls that failed: a confirm holds its slot while the store is asked, too.
 func questions(paths []string, over string) []question {
 	all := []question{
 		{`count(daesa_pgclient_cap_calls{path="confirm"})`, func(m *Measured, v float64) { m.Replicas = int(v) }},
@@ -84,7 +84,7 @@ func seriesOf(path string) series {
 	}
 	label := fmt.Sprintf(`path=%q`, path)
 	return series{
-		waits: `daesa_pgclient_queue_wait_seconds_count{` + label + `}`, times: `daesa_pgclient_call_seconds_bucket{` + label + `,result="ok"}`,
+		waits: `daesa_pgclient_queue_wait_seconds_count{` + label + `}`, times: `daesa_pgclient_slot_seconds_bucket{` + label + `,use!="failed"}`,
 		cap: `daesa_pgclient_cap_calls{` + label + `}`, refusals: `daesa_pgclient_refusals_total{` + label + `,reason="cap"}`,
 	}
 }
