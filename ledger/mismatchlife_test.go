@@ -243,6 +243,10 @@ func TestSecondPerson_Needed(t *testing.T) {
 		{"100,000 yen", []ledger.Money{{Minor: 100_000, Currency: ledger.JPY}}, false},
 		{"a yen more", []ledger.Money{{Minor: 100_001, Currency: ledger.JPY}}, true},
 		{"together too much", []ledger.Money{ledger.Won(600_000), {Minor: 25_000, Currency: ledger.USD}}, true},
+		{"together just little enough", []ledger.Money{ledger.Won(600_000), {Minor: 20_000, Currency: ledger.USD}}, false},
+		{"three currencies", []ledger.Money{{Minor: 1, Currency: ledger.JPY}, ledger.Won(999_971), {Minor: 1, Currency: ledger.USD}}, true},
+		{"together more than a number holds", []ledger.Money{ledger.Won(1<<63 - 1), {Minor: 1, Currency: ledger.USD}}, true},
+		{"little beside what is not known", []ledger.Money{ledger.Won(1), {}}, true},
 		{"not known", []ledger.Money{{}}, true},
 		{"credits", []ledger.Money{{Minor: 1, Currency: ledger.Credits}}, true},
 		{"more than a number holds", []ledger.Money{{Minor: 1 << 62, Currency: ledger.USD}}, true},
@@ -254,6 +258,9 @@ func TestSecondPerson_Needed(t *testing.T) {
 			t.Parallel()
 			if got := aMillion().Needed(test.atRisk...); got != test.want {
 				t.Errorf("got %t, want %t", got, test.want)
+			}
+			if got := aMillion().Needed(ledger.Together(test.atRisk...)); got != test.want {
+				t.Errorf("all of it together: got %t, want %t", got, test.want)
 			}
 		})
 	}

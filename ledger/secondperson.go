@@ -41,6 +41,35 @@ func (s SecondPerson) Needed(atRisk ...Money) bool {
 	return false
 }
 
+// Together is money of several currencies as one amount at risk, weighed in won: whoever is asked about it weighs just
+// what [SecondPerson.Needed] weighs of the parts. A single part stays what it is. Without a currency it is what nobody can
+// weigh.
+func Together(parts ...Money) Money {
+	switch len(parts) {
+	case 0:
+		return Money{}
+	case 1:
+		return parts[0]
+	}
+	var sum int64
+	for _, m := range parts {
+		won, ok := wonOf(m)
+		if !ok || won > math.MaxInt64-sum {
+			return Money{}
+		}
+		sum += won
+	}
+	return Won(sum)
+}
+
+// Outweighs reports whether m is more money than n by the rates of [SecondPerson]. What cannot be weighed outweighs what
+// can.
+func (m Money) Outweighs(n Money) bool {
+	mine, ok := wonOf(m)
+	theirs, known := wonOf(n)
+	return known && (!ok || mine > theirs)
+}
+
 // wonOf weighs money in won; not ok when it cannot be weighed.
 func wonOf(m Money) (int64, bool) {
 	rate := int64(0)

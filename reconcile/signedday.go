@@ -3,6 +3,9 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -25,8 +28,8 @@ func (a *Auditor) holdAgainstSignature(ctx context.Context, tx pgx.Tx, s Stateme
 	if signed.facts == facts.String() {
 		return resolveSigned(ctx, tx, s.Day, now)
 	}
-	changed := signedChange{atRisk: make(map[ledger.Currency]int64)}
-	if err := differences(ctx, tx, s.Day, signed.RunID, changed.add); err != nil {
+	changed, err := changedSince(ctx, tx, signed)
+	if err != nil {
 		return err
 	}
 	_, err = ledger.OpenMismatches(ctx, tx, s.run(), []ledger.Finding{changed.finding(s, signed)}, now)
@@ -37,7 +40,14 @@ func (a *Auditor) holdAgainstSignature(ctx context.Context, tx pgx.Tx, s Stateme
 type signedChange struct {
 	count  int
 	first  []Change
-	atRisk map[ledger.Currency]int64
+	atRisk map[ledger.Currency]ledger.Money
+	beyond bool // the sum of a currency is more than can be held
+}
+
+// changedSince compares what the day's newest closing run saw with what a signature covers.
+func changedSince(ctx context.Context, tx pgx.Tx, signed Signature) (*signedChange, error) {
+	c := &signedChange{atRisk: make(map[ledger.Currency]ledger.Money)}
+	return c, differences(ctx, tx, signed.Day, signed.RunID, c.add)
 }
 
 // add counts a difference unless the signature covers it: a pending cancel that is applied as it was signed.
@@ -49,42 +59,78 @@ func (c *signedChange) add(d difference) error {
 	if len(c.first) < evidenceMax {
 		c.first = append(c.first, d.change())
 	}
-	currency, most := ledger.Currency(""), int64(-1)
-	for _, r := range []*dayRow{d.before, d.after} {
-		if r != nil && r.moves() > most {
-			currency, most = r.currency(), r.moves()
-		}
-	}
-	c.atRisk[currency] += most
+	most := d.most()
+	sum, err := ledger.Money{Minor: c.atRisk[most.Currency].Minor, Currency: most.Currency}.Add(most)
+	c.beyond = c.beyond || err != nil
+	c.atRisk[most.Currency] = sum
 	return nil
 }
 
-func (r dayRow) currency() ledger.Currency {
-	if r.ListedCurrency != nil {
-		return *r.ListedCurrency
+// most is the most that the transaction was or is in either book.
+func (d difference) most() ledger.Money {
+	most := ledger.Won(0)
+	for _, r := range []*dayRow{d.before, d.after} {
+		if r == nil {
+			continue
+		}
+		for _, m := range r.money() {
+			if m.Outweighs(most) {
+				most = m
+			}
+		}
 	}
-	if r.BookedCurrency != nil {
-		return *r.BookedCurrency
+	return most
+}
+
+// money is what each book has of the transaction, of those that have it.
+func (r dayRow) money() []ledger.Money {
+	var has []ledger.Money
+	if r.Listed != nil && r.ListedCurrency != nil {
+		has = append(has, ledger.Money{Minor: *r.Listed, Currency: *r.ListedCurrency})
 	}
-	return ""
+	if r.Booked != nil && r.BookedCurrency != nil {
+		has = append(has, ledger.Money{Minor: *r.Booked, Currency: *r.BookedCurrency})
+	}
+	return has
+}
+
+// parts are all that moved in what changed, per currency, in the order of their codes.
+func (c *signedChange) parts() []ledger.Money {
+	var parts []ledger.Money
+	for _, currency := range slices.Sorted(maps.Keys(c.atRisk)) {
+		parts = append(parts, c.atRisk[currency])
+	}
+	return parts
+}
+
+// money is all that moved in what changed as one amount. It is what the mismatch about the day has at risk and what is
+// weighed when the day is signed again: two ways to settle the same change.
+func (c *signedChange) money() ledger.Money {
+	if c.beyond {
+		return ledger.Money{}
+	}
+	return ledger.Together(c.parts()...)
 }
 
 // dayKey is how a mismatch names the business day that it is about.
 func dayKey(day ledger.Day) string { return "day:" + string(day) }
 
-// finding is the mismatch about the day. At risk is all that moved in what changed, in the currency that has most of it.
+// finding is the mismatch about the day. Money of several currencies is at risk as it weighs in won, and named as it is.
 func (c *signedChange) finding(s Statement, signed Signature) ledger.Finding {
-	var atRisk ledger.Money
-	for currency, minor := range c.atRisk {
-		if minor > atRisk.Minor || (minor == atRisk.Minor && currency < atRisk.Currency) || atRisk.Currency == "" {
-			atRisk = ledger.Money{Minor: minor, Currency: currency}
-		}
+	each, texts := make(map[ledger.Currency]string), make([]string, 0, len(c.atRisk))
+	for _, m := range c.parts() {
+		each[m.Currency], texts = m.Decimal(), append(texts, m.String())
+	}
+	detail := fmt.Sprintf("%s was signed as %.12s and says %.12s now: %d transactions differ from what was signed",
+		s.Day, signed.Digest, s.Digest, c.count)
+	if len(texts) > 1 {
+		detail += ", of " + strings.Join(texts, " and ")
 	}
 	return ledger.Finding{
-		Kind: ledger.KindSignedDayChanged, TransactionKey: dayKey(s.Day), AtRisk: atRisk,
-		Detail: fmt.Sprintf("%s was signed as %.12s and says %.12s now: %d transactions differ from what was signed",
-			s.Day, signed.Digest, s.Digest, c.count),
-		Gateway: map[string]any{"digest": s.Digest, "run_id": s.RunID, "verdict": s.Verdict, "changed": c.count, "first": c.first},
+		Kind: ledger.KindSignedDayChanged, TransactionKey: dayKey(s.Day), AtRisk: c.money(), Detail: detail,
+		Gateway: map[string]any{
+			"digest": s.Digest, "run_id": s.RunID, "verdict": s.Verdict, "changed": c.count, "at_risk": each, "first": c.first,
+		},
 		Books: map[string]any{
 			"digest": signed.Digest, "run_id": signed.RunID, "signed_by": signed.SignedBy, "signed_at": signed.SignedAt,
 		},

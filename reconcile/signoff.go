@@ -153,15 +153,11 @@ func needsAnother(ctx context.Context, tx pgx.Tx, w Signing, before []Signature)
 	if err != nil {
 		return nil, err
 	}
-	changed := signedChange{atRisk: make(map[ledger.Currency]int64)}
-	if err := differences(ctx, tx, w.Day, before[len(before)-1].RunID, changed.add); err != nil {
+	changed, err := changedSince(ctx, tx, before[len(before)-1])
+	if err != nil {
 		return nil, err
 	}
-	var atRisk []ledger.Money
-	for currency, minor := range changed.atRisk {
-		atRisk = append(atRisk, ledger.Money{Minor: minor, Currency: currency})
-	}
-	if two.Needed(atRisk...) {
+	if two.Needed(changed.money()) {
 		return ErrSignedBefore, nil
 	}
 	return nil, nil

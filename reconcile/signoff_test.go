@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"daesa/ledger"
 	"daesa/pgclient/tosssim"
 	"daesa/reconcile"
@@ -210,41 +212,45 @@ func TestSigned_AnyOtherChangeIsAMismatch(t *testing.T) {
 		name   string
 		change func(s *shop)
 		back   string // what makes the day say again what was signed
-		atRisk int
+		atRisk string
 	}{
 		{"a late cancel", func(s *shop) {
 			s.late(s.keyOf("order-2"), 70)
 			s.reread()
-		}, `DELETE FROM mirror WHERE amount = 70`, 70},
+		}, `DELETE FROM mirror WHERE amount = 70`, `70 KRW`},
 		{"a late capture", func(s *shop) {
 			now := s.clock.Now()
 			s.clock.Set(monday.End().Add(-time.Minute))
 			s.row("txrd_late", "pay-late", "order-late", "DONE", "90")
 			s.clock.Set(now)
 			s.reread()
-		}, `DELETE FROM mirror WHERE amount = 90`, 90},
+		}, `DELETE FROM mirror WHERE amount = 90`, `90 KRW`},
 		{
 			"a cancel that vanished", func(s *shop) {
 				s.exec(`UPDATE mirror SET missing_since = now() WHERE kind = 'cancel' AND amount = 400`)
 			},
-			`UPDATE mirror SET missing_since = NULL`, 400,
+			`UPDATE mirror SET missing_since = NULL`, `400 KRW`,
 		},
 		{
 			"an amount at the gateway", func(s *shop) { s.exec(`UPDATE mirror SET amount = 450 WHERE kind = 'cancel' AND amount = 400`) },
-			`UPDATE mirror SET amount = 400 WHERE amount = 450`, 450,
+			`UPDATE mirror SET amount = 400 WHERE amount = 450`, `450 KRW`,
 		},
 		{"a pending cancel applied at another amount", func(s *shop) {
 			s.record(s.ask(ledger.ChannelSweep, s.keyOf("order-2")))
 			s.exec(`UPDATE mirror SET amount = 310 WHERE kind = 'cancel' AND amount = 300`)
-		}, `UPDATE mirror SET amount = 300 WHERE amount = 310`, 310},
+		}, `UPDATE mirror SET amount = 300 WHERE amount = 310`, `310 KRW`},
 		{
 			"a pending cancel that nobody asks about", func(s *shop) { s.exec(`UPDATE work SET closed_at = now(), closed_as = 'expired'`) },
-			`UPDATE work SET closed_at = NULL, closed_as = NULL`, 300,
+			`UPDATE work SET closed_at = NULL, closed_as = NULL`, `300 KRW`,
 		},
 		{"another payment", func(s *shop) {
 			s.exec(`UPDATE mirror SET order_id = 'order-3' WHERE kind = 'cancel' AND amount = 400`)
-		}, `UPDATE mirror SET order_id = 'order-1' WHERE kind = 'cancel' AND amount = 400`, 400},
-		{"a booked cancel", func(s *shop) { s.exec(`UPDATE cancels SET amount = 399`) }, `UPDATE cancels SET amount = 400`, 400},
+		}, `UPDATE mirror SET order_id = 'order-1' WHERE kind = 'cancel' AND amount = 400`, `400 KRW`},
+		{"a booked cancel", func(s *shop) { s.exec(`UPDATE cancels SET amount = 399`) }, `UPDATE cancels SET amount = 400`, `400 KRW`},
+		{
+			"a cent for a won", func(s *shop) { s.exec(`UPDATE mirror SET currency = 'USD' WHERE kind = 'cancel' AND amount = 400`) },
+			`UPDATE mirror SET currency = 'KRW'`, `400 USD`,
+		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -263,9 +269,9 @@ func TestSigned_AnyOtherChangeIsAMismatch(t *testing.T) {
 			if d := s.detail(); d.Signed != reconcile.SignedChanged {
 				t.Errorf("got %s", d.Signed)
 			}
-			if got := s.text(`SELECT concat_ws(' ', transaction_key, amount,
+			if got := s.text(`SELECT concat_ws(' ', transaction_key, amount, currency,
 				concat_ws(',', (books->>'digest' = $1)::text, (gateway->>'digest' <> $1)::text), gateway->>'changed',
-				jsonb_array_length(gateway->'first')) FROM mismatches WHERE kind = 'signed_day_changed'`, st.Digest); got != fmt.Sprintf("day:2026-11-30 %d true,true 1 1", test.atRisk) {
+				jsonb_array_length(gateway->'first')) FROM mismatches WHERE kind = 'signed_day_changed'`, st.Digest); got != fmt.Sprintf("day:2026-11-30 %s true,true 1 1", test.atRisk) {
 				t.Errorf("got %s", got)
 			}
 			s.exec(test.back)
@@ -359,6 +365,68 @@ func TestSigned_AMuchChangedDayNeedsAnother(t *testing.T) {
 		if n := s.mismatches(ledger.KindSignedDayChanged); n != 0 {
 			t.Errorf("another person signed: got %d mismatches", n)
 		}
+	}
+}
+
+// TestSigned_BothDoorsWeighAllCurrencies: that a signed day changed is settled by resolving the mismatch about it, or by
+// signing again. Whether one person may do that alone is the same at both doors, whatever currencies changed: a cent is
+// not a won, and little of each may be much together.
+func TestSigned_BothDoorsWeighAllCurrencies(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		cents  int64 // of a capture, and of its cancel
+		atRisk string
+		alone  bool
+	}{
+		{"fewer cents than won, and more money", 449_950, "18898000 KRW", false},
+		{"too much together", 5_000, "1100000 KRW", false},
+		{"not too much together", 2_000, "980000 KRW", true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			changed := func() (*shop, reconcile.Statement) {
+				s := setup(t, patient)
+				key := s.paid("order-1", 2_000_000)
+				s.overnight(monday)
+				s.closeDay(monday)
+				s.signed(kim, "")
+				s.late(key, 900_000)
+				s.clock.Set(monday.End().Add(-time.Minute))
+				s.dollars("order-2", test.cents)
+				s.clock.Set(monday.End().Add(3 * time.Hour))
+				s.reread()
+				return s, s.closeDay(monday)
+			}
+
+			s, now := changed()
+			got := s.text(`SELECT amount || ' ' || currency FROM mismatches WHERE kind = 'signed_day_changed'`)
+			if got != test.atRisk {
+				t.Errorf("at risk: got %s, want %s", got, test.atRisk)
+			}
+			switch _, err := s.sign(reconcile.Signing{Day: monday, By: kim, Digest: now.Digest}); {
+			case test.alone && err != nil:
+				t.Errorf("signed again by the same person: got %v", err)
+			case !test.alone && !errors.Is(err, reconcile.ErrSignedBefore):
+				t.Errorf("signed again by the same person: got %v, want it refused", err)
+			}
+
+			s, _ = changed()
+			s.tx(func(tx pgx.Tx) error {
+				two, err := ledger.LoadSecondPerson(t.Context(), tx)
+				if err != nil {
+					return err
+				}
+				id := int64(s.number(`SELECT mismatch_id FROM mismatches WHERE kind = 'signed_day_changed'`))
+				m, err := ledger.ChangeMismatch(t.Context(), tx, id,
+					ledger.Change{Step: ledger.StepResolve, By: kim, As: ledger.ResolvedAccepted, Note: "seen"}, two, s.clock.Now())
+				if resolved := m.Status == ledger.MismatchResolved; resolved != test.alone || (m.Proposal == nil) != test.alone {
+					t.Errorf("resolved by one person: got %t, want %t", resolved, test.alone)
+				}
+				return err
+			})
+		})
 	}
 }
 
