@@ -149,7 +149,7 @@ func TestRateLimit_FallsBackToItsShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shared := newTally()
 		shared.answers = slow
-		limit := newRateLimit(t, RateConfig{Rules: webhook(300, 300), Shared: shared, Replicas: 3, Enforce: true})
+		limit := newRateLimit(t, RateConfig{Rules: webhook(60, 300), Shared: shared, Replicas: 3, Enforce: true})
 		began, passed := time.Now(), 0
 		for range 500 {
 			if _, ok := limit.Allow(t.Context(), addr(1)); ok {
