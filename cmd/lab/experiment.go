@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"runtime"
+	"strconv"
 	"strings"
 	"time"
 
@@ -48,10 +50,50 @@ var errImpossible = errors.New("refused to report an impossible run")
 // errRefuted is a run in which a claim did not hold.
 var errRefuted = errors.New("the run does not bear out every claim")
 
+// errBusy is a machine that does other work.
+var errBusy = errors.New("the machine is busy with something else, and figures taken beside that are not those of the service; -busy measures all the same")
+
+// A machine is calm when fewer than so many processes for each core were ready to run in the last minute. What ran
+// before, such as another experiment, is given a while to fade.
+const (
+	calmBelow = 0.75
+	calmWait  = 5 * time.Minute
+	calmLook  = 5 * time.Second
+)
+
+// calm waits until the machine does nothing else. Where the system does not tell, nobody waits.
+func (l *lab) calm(ctx context.Context) error {
+	if l.quick || l.busy {
+		return nil
+	}
+	for until := time.Now().Add(calmWait); ; {
+		load, told := loadNow()
+		if !told || load < calmBelow*float64(runtime.NumCPU()) {
+			return nil
+		}
+		if time.Now().After(until) {
+			return fmt.Errorf("%w: load average %.2f on %d cores", errBusy, load, runtime.NumCPU())
+		}
+		l.say("waiting for the machine to calm down: load average %.2f", load)
+		if err := harness.Wait(ctx, calmLook); err != nil {
+			return err
+		}
+	}
+}
+
+// loadNow is how many processes were ready to run in the last minute, where the system tells.
+func loadNow() (load float64, told bool) {
+	load, err := strconv.ParseFloat(report.LoadAverage(), 64)
+	return load, err == nil
+}
+
 // perform runs one experiment and reports it, unless its figures contradict each other.
 func (l *lab) perform(ctx context.Context, e experiment) error {
 	if _, err := fmt.Fprintf(l.out, "%s: %s\n", e.name, e.title); err != nil {
 		return fmt.Errorf("announce the experiment: %w", err)
+	}
+	if err := l.calm(ctx); err != nil {
+		return err
 	}
 	began, load := time.Now(), report.LoadAverage()
 	found, err := e.run(ctx, l)

@@ -27,6 +27,7 @@ type options struct {
 	out      string        // folder for the results
 	verbose  bool
 	quick    bool
+	busy     bool // measure although the machine does other work
 }
 
 // What a run may not exceed: the lab shows shapes, it is not for loading a machine.
@@ -58,6 +59,7 @@ func readOptions(args []string, diagnostics io.Writer) (options, []string, error
 	flags.StringVar(&o.out, "out", "", "folder in which the results are kept; empty keeps none")
 	flags.BoolVar(&o.verbose, "v", false, "print the service's warnings")
 	flags.BoolVar(&o.quick, "quick", false, "10 payments and short times: shows that the lab works, and no figures worth keeping")
+	flags.BoolVar(&o.busy, "busy", false, "measure although the machine does other work; the load average is written down")
 	var names []string
 	for rest := args; ; rest = flags.Args()[1:] { // flags may stand before and after a name
 		if err := flags.Parse(rest); err != nil {

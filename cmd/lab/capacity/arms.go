@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"daesa/cmd/lab/harness"
+	"daesa/internal/postgres"
 )
 
 // The arms.
@@ -36,6 +39,8 @@ type run struct {
 	outcomes  map[string]int // as the sender saw them, warm-up included
 	metrics   harness.Metrics
 	questions int
+	jobs      int // that were worked while cancels were applied
+	looks     []harness.Look
 	idle      map[string]float64 // notices a second that lead to nothing, by outcome
 }
 
@@ -100,7 +105,13 @@ func (l *limit) service(ctx context.Context, round int) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := l.through(ctx, l.lab.Programs, address, func(s *harness.Instance, to sender) error { return l.apply(ctx, s, to, &r) }); err != nil {
+	db, err := postgres.Open(ctx, postgres.Config{URL: address, MaxConns: 2, ApplicationName: "lab"})
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	err = l.through(ctx, l.lab.Programs, address, func(s *harness.Instance, to sender) error { return l.apply(ctx, db, s, to, &r) })
+	if err != nil {
 		return err
 	}
 	if r.books, err = readBooks(ctx, address); err != nil {
@@ -133,7 +144,7 @@ func (l *limit) through(ctx context.Context, programs harness.Programs, address 
 }
 
 // apply is the measurement itself, and after it duplicates and what is ignored.
-func (l *limit) apply(ctx context.Context, s *harness.Instance, to sender, r *run) error {
+func (l *limit) apply(ctx context.Context, db *pgxpool.Pool, s *harness.Instance, to sender, r *run) error {
 	warm, err := to.deliver(ctx, 1, l.warm, l.model.notices())
 	if err != nil {
 		return err
@@ -141,22 +152,37 @@ func (l *limit) apply(ctx context.Context, s *harness.Instance, to sender, r *ru
 	if err := l.server.settle(ctx); err != nil {
 		return err
 	}
+	earlier, err := jobsWorked(ctx, db)
+	if err != nil {
+		return err
+	}
 	before, err := l.meter(ctx, s)
 	if err != nil {
 		return err
 	}
-	done, err := to.deliver(ctx, l.warm+1, l.payments, l.model.notices())
-	if err != nil {
+	var done delivered
+	if r.looks, err = l.watched(ctx, s, func() (err error) {
+		done, err = to.deliver(ctx, l.warm+1, l.payments, l.model.notices())
+		return err
+	}); err != nil {
 		return err
 	}
 	after, err := l.meter(ctx, s)
 	if err != nil {
 		return err
 	}
+	worked, err := jobsWorked(ctx, db)
+	if err != nil {
+		return err
+	}
+	r.jobs = worked - earlier
 	r.outcomes, r.rate, r.costs = warm.outcomes, done.rate(l.payments), after.minus(before)
 	r.wall = done.wall
 	for outcome, n := range done.outcomes {
 		r.outcomes[outcome] += n
+	}
+	if err := idle(ctx, db); err != nil {
+		return err
 	}
 	for _, nothing := range []struct {
 		outcome string
@@ -174,6 +200,52 @@ func (l *limit) apply(ctx context.Context, s *harness.Instance, to sender, r *ru
 	}
 	r.metrics, err = s.Metrics(ctx)
 	return err
+}
+
+// watched does something while the service is looked at, each second.
+func (l *limit) watched(ctx context.Context, s *harness.Instance, do func() error) ([]harness.Look, error) {
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	var looks []harness.Look
+	failed := make(chan error, 1)
+	go func() {
+		var err error
+		looks, err = harness.Watch(watching, []*harness.Instance{s}, l.gateway, time.Second, func(harness.Look) {})
+		failed <- err
+	}()
+	err := do()
+	stop()
+	return looks, errors.Join(err, <-failed)
+}
+
+// jobsWorked is how many jobs have ended.
+func jobsWorked(ctx context.Context, db *pgxpool.Pool) (int, error) {
+	found, err := readOne[struct {
+		Ended int `db:"ended"`
+	}](ctx, db, `SELECT count(*)::int AS ended FROM river.river_job WHERE finalized_at IS NOT NULL`)
+	return found.Ended, err
+}
+
+// idleMost bounds the wait until the service has nothing left to do: its audit comes each minute.
+const idleMost = 3 * time.Minute
+
+// idle leaves the service with nothing to do. Two events of each cancel are to be told, which takes longer than to apply
+// it; told while notices are measured that lead to nothing, they would be counted against those. So the events that are
+// left are forgotten, and the audit of the minute is waited for.
+func idle(ctx context.Context, db *pgxpool.Pool) error {
+	ctx, stop := context.WithTimeout(ctx, idleMost)
+	defer stop()
+	return harness.Until(ctx, "the service to have nothing left to do", func() (bool, error) {
+		if _, err := db.Exec(ctx, `DELETE FROM river.river_job WHERE kind = 'deliver_event' AND state = 'available'`); err != nil {
+			return false, fmt.Errorf("forget events: %w", err)
+		}
+		left, err := readOne[struct {
+			Rows int `db:"rows"`
+		}](ctx, db, `
+			SELECT ((SELECT count(*) FROM audit_dirty)
+				+ (SELECT count(*) FROM river.river_job WHERE kind = 'deliver_event' AND state IN ('available', 'running')))::int AS rows`)
+		return left.Rows == 0, err
+	})
 }
 
 // nothing delivers notices that lead to nothing.

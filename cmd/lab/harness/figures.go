@@ -109,6 +109,18 @@ func (s Sending) Overlap() (most int, mean float64) {
 	return most, float64(busy) / float64(max(1, last-first))
 }
 
+// Under is the most requests under way at once in a stretch of time.
+func (s Sending) Under(from, to time.Duration) int {
+	within := Sending{Stream: s.Stream}
+	for _, one := range s.Sent {
+		if one.Due+one.Late <= to && one.Ended() >= from {
+			within.Sent = append(within.Sent, one)
+		}
+	}
+	most, _ := within.Overlap()
+	return most
+}
+
 // Lateness is how much later than due the requests were really sent.
 func (s Sending) Lateness() report.Spread {
 	times := make([]time.Duration, len(s.Sent))

@@ -93,13 +93,15 @@ type Fault struct {
 	Kind  tosssim.Kind
 	Delay time.Duration
 	Code  int
+
+	PaymentKey string // "" = of every payment
 }
 
 // Fail makes the gateway misbehave.
 func (g *Gateway) Fail(ctx context.Context, f Fault) error {
 	for _, op := range f.Ops {
 		err := g.control(ctx, "fault", map[string]any{
-			"op": op, "kind": f.Kind, "n": -1, "delayMs": f.Delay.Milliseconds(), "code": f.Code,
+			"op": op, "kind": f.Kind, "n": -1, "delayMs": f.Delay.Milliseconds(), "code": f.Code, "paymentKey": f.PaymentKey,
 		}, nil)
 		if err != nil {
 			return err

@@ -55,6 +55,7 @@ type Sent struct {
 	Took   time.Duration // from the instant it was due to the last byte
 	Status int           // 0 when no answer came
 	Word   string        // what the answer says: outcome, problem code or status of the payment
+	Later  bool          // it says when to come again
 	Err    string
 }
 
@@ -110,7 +111,7 @@ func (s Stream) sent(r *vegeta.Result, began time.Time) Sent {
 	at := r.Timestamp.Sub(began)
 	return Sent{
 		N: numberOf(r.URL), Due: due, Late: max(0, at-due), Took: at + r.Latency - due,
-		Status: statusOf(r), Word: word(r.Body), Err: r.Error,
+		Status: statusOf(r), Word: word(r.Body), Later: r.Headers.Get("Retry-After") != "", Err: r.Error,
 	}
 }
 

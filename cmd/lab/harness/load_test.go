@@ -181,3 +181,27 @@ func TestLoopbackOnly(t *testing.T) {
 		}
 	}
 }
+
+// TestSending_Under counts who was under way in a stretch of time, whenever they began.
+func TestSending_Under(t *testing.T) {
+	t.Parallel()
+	s := Sending{Sent: []Sent{
+		{Due: 0, Took: 10 * time.Second},
+		{Due: 2 * time.Second, Took: time.Second},
+		{Due: 4 * time.Second, Late: time.Second, Took: 2 * time.Second}, // from 5 s to 6 s
+	}}
+	for _, test := range []struct {
+		from, to time.Duration
+		want     int
+	}{
+		{time.Second, 1500 * time.Millisecond, 1},
+		{time.Second, 2500 * time.Millisecond, 2},
+		{3500 * time.Millisecond, 4500 * time.Millisecond, 1},
+		{5500 * time.Millisecond, 5600 * time.Millisecond, 2},
+		{11 * time.Second, 12 * time.Second, 0},
+	} {
+		if got := s.Under(test.from, test.to); got != test.want {
+			t.Errorf("%s to %s: got %d, want %d", test.from, test.to, got, test.want)
+		}
+	}
+}

@@ -70,7 +70,7 @@ func (b *Bench) load(ctx context.Context, o *Observed) error {
 	failed := make(chan error, 1)
 	go func() {
 		var err error
-		o.Looks, err = b.watch(watching, every, func(l Look) { b.tell(o.Name, over, l) })
+		o.Looks, err = Watch(watching, b.Instances, b.Gateway, every, func(l Look) { b.tell(o.Name, over, l) })
 		failed <- err
 	}()
 	beside := make(chan error, 1)

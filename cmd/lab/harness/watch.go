@@ -31,18 +31,19 @@ func pathNames() []string  { return []string{"confirm", "cancel", "query", "reco
 
 // watcher looks again and again.
 type watcher struct {
-	bench *Bench
-	every time.Duration
+	instances []*Instance
+	gateway   *Gateway
+
 	began time.Time
 	base  Look
 	last  machine
 	seen  []Look
 }
 
-// watch looks until ctx ends, and tells after each look. The first error ends it: a watch that failed half-way has
-// seen half.
-func (b *Bench) watch(ctx context.Context, every time.Duration, tell func(Look)) ([]Look, error) {
-	w := &watcher{bench: b, every: every, began: time.Now()}
+// Watch looks at instances of the service and their gateway until ctx ends, and tells after each look. The first error
+// ends it: a watch that failed half-way has seen half.
+func Watch(ctx context.Context, instances []*Instance, gateway *Gateway, every time.Duration, tell func(Look)) ([]Look, error) {
+	w := &watcher{instances: instances, gateway: gateway, began: time.Now()}
 	var err error
 	if w.last, err = machineNow(); err != nil {
 		return nil, err
@@ -66,7 +67,7 @@ func (b *Bench) watch(ctx context.Context, every time.Duration, tell func(Look))
 
 func (w *watcher) look(ctx context.Context) (Look, error) {
 	look := Look{At: time.Since(w.began), InFlight: map[string]int{}, AtGateway: map[string]int{}}
-	for _, i := range w.bench.Instances {
+	for _, i := range w.instances {
 		m, err := i.Metrics(ctx)
 		if err != nil {
 			return look, err
@@ -77,7 +78,7 @@ func (w *watcher) look(ctx context.Context) (Look, error) {
 		}
 		look.add(m, used)
 	}
-	gateway, err := usageOf(w.bench.Gateway.pid())
+	gateway, err := usageOf(w.gateway.pid())
 	if err != nil {
 		return look, err
 	}

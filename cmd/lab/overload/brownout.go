@@ -76,6 +76,9 @@ func Brownout(ctx context.Context, l *harness.Lab) (r report.Result, err error) 
 		size.row(&r, run)
 	}
 	size.claims(&r, none, cap40)
+	for _, run := range cap20 {
+		size.claimShare(&r, run)
+	}
 	size.plots(&r, none, cap40)
 	r.Notes = []string{fmt.Sprintf(
 		"Each run: %.0f confirms and %.0f reads a second for %s after %s of warm-up at a healthy gateway. Before is our stand-in "+
@@ -204,9 +207,7 @@ func (size brownout) claims(r *report.Result, none, capped []brownoutRun) {
 	for n, run := range capped {
 		switch {
 		case run.latency >= time.Second || size.slots < 40 && run.latency > 0:
-			off := run.share() - run.predicted()
-			r.ClaimTime(off > -0.01 && off < 0.01, "%s: %s of the confirms are refused, within a point of the %s that cap, rate and measured latency (%s) predict",
-				title(run.Observed), percent(run.share()), percent(run.predicted()), report.Short(run.measured()))
+			size.claimShare(r, run)
 		default:
 			r.ClaimTime(run.refused() == 0, "%s: no confirm is refused (%d are)", title(run.Observed), run.refused())
 		}
@@ -223,6 +224,12 @@ func (size brownout) claims(r *report.Result, none, capped []brownoutRun) {
 	last := none[len(size.latencies)-1]
 	r.ClaimTime(last.reads().P95 >= 10*healthy, "%s: without a cap the reads wait behind the payments: p95 %s, %.0f times the healthy %s",
 		title(last.Observed), report.Short(last.reads().P95), last.reads().P95.Seconds()/healthy.Seconds(), report.Short(healthy))
+}
+
+func (brownout) claimShare(r *report.Result, run brownoutRun) {
+	off := run.share() - run.predicted()
+	r.ClaimTime(off > -0.01 && off < 0.01, "%s: %s of the confirms are refused, within a point of the %s that cap, rate and measured latency (%s) predict",
+		title(run.Observed), percent(run.share()), percent(run.predicted()), report.Short(run.measured()))
 }
 
 func (size brownout) plots(r *report.Result, none, capped []brownoutRun) {

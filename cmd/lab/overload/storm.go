@@ -54,7 +54,8 @@ const noticeForged noticeKind = "forged"
 type stormRun struct {
 	calm, out   noticesRun
 	redelivered harness.Observed
-	settled     time.Duration // until the doubts from before it were settled, in the storm
+	doubts      int           // payments that nobody knew the outcome of when the storm began
+	settled     time.Duration // until those were settled, in the storm
 	books       harness.Books
 }
 
@@ -104,7 +105,7 @@ func (size storm) run(ctx context.Context, l *harness.Lab, b *harness.Bench, nam
 			return run, err
 		}
 		plan.Streams = append(plan.Streams, fromManySources(harness.Notices(rate, run.notices, 0)))
-		if err := size.doubt(ctx, b); err != nil {
+		if into.doubts, err = size.doubt(ctx, b); err != nil {
 			return run, err
 		}
 		began := time.Now()
@@ -118,19 +119,31 @@ func (size storm) run(ctx context.Context, l *harness.Lab, b *harness.Bench, nam
 	return run, err
 }
 
-// doubt leaves payments of which nobody knows the outcome: the gateway approves them and its reply is lost.
-func (size storm) doubt(ctx context.Context, b *harness.Bench) error {
-	payments, err := b.Payable(ctx, size.doubts)
+// lostOneIn is how few of the payments lose their reply: so few that no breaker takes the gateway for broken, which would
+// refuse buyers before the storm does.
+const lostOneIn = 6
+
+// doubt leaves payments of which nobody knows the outcome, and says how many: the gateway approves them and its reply is
+// lost.
+func (size storm) doubt(ctx context.Context, b *harness.Bench) (left int, err error) {
+	payments, err := b.Payable(ctx, size.doubts*lostOneIn)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	if err := b.Gateway.Fail(ctx, harness.Fault{Ops: []tosssim.Op{tosssim.Confirm}, Kind: tosssim.LostReply}); err != nil {
-		return err
+	for n := 0; n < len(payments); n += lostOneIn {
+		lost := harness.Fault{Ops: []tosssim.Op{tosssim.Confirm}, Kind: tosssim.LostReply, PaymentKey: payments[n].Key}
+		if err := b.Gateway.Fail(ctx, lost); err != nil {
+			return 0, err
+		}
 	}
-	if err := b.WarmUp(ctx, harness.Confirms(float64(size.doubts), size.patience, payments)); err != nil {
-		return err
+	const over = 2 // seconds
+	if err := b.WarmUp(ctx, harness.Confirms(float64(len(payments))/over, size.patience, payments)); err != nil {
+		return 0, err
 	}
-	return b.Gateway.Heal(ctx)
+	if err := b.Gateway.Heal(ctx); err != nil {
+		return 0, err
+	}
+	return b.InDoubt(ctx)
 }
 
 // notices makes n of them: real ones, each of a payment of its own that was canceled, and made-up ones.
@@ -236,22 +249,24 @@ func (run noticesRun) asked() int {
 }
 
 func (size storm) table(r *report.Result, run stormRun) {
-	r.Columns = append([]string{""}, "made up", "their answers", "questions they cost", "allowed", "real", "their answers", "confirms p95")
+	r.Columns = append([]string{""}, "made up", "their answers", "questions they cost", "allowed", "real", "their answers", "confirms", "confirms p95")
 	r.Columns = append(r.Columns, resourceColumns()...)
 	keep(r, run.calm.Observed)
 	keep(r, run.out.Observed)
-	r.Row(title(run.calm.Observed), append([]string{"0", "", "", "", "0", "", report.Short(run.calm.Of("confirms").Spread().P95)}, resources(run.calm.Observed)...)...)
+	r.Row(title(run.calm.Observed), append([]string{
+		"0", "", "", "", "0", "", run.calm.Of("confirms").Answers(), report.Short(run.calm.Of("confirms").Spread().P95),
+	}, resources(run.calm.Observed)...)...)
 	forged, real := run.out.kind(noticeForged), run.out.kind(noticeCancel)
 	r.Row(title(run.out.Observed), append([]string{
 		fmt.Sprint(len(forged.Sent)), forged.Answers(), fmt.Sprint(run.out.asked()), fmt.Sprint(size.allowed()), fmt.Sprint(len(real.Sent)), real.Answers(),
-		report.Short(run.out.Of("confirms").Spread().P95),
+		run.out.Of("confirms").Answers(), report.Short(run.out.Of("confirms").Spread().P95),
 	}, resources(run.out.Observed)...)...)
 	if run.redelivered.Name != "" {
 		keep(r, run.redelivered)
 		again := run.redelivered.Of("notices")
-		r.Row(title(run.redelivered), append([]string{"0", "", "", "", fmt.Sprint(len(again.Sent)), again.Answers(), ""}, resources(run.redelivered)...)...)
+		r.Row(title(run.redelivered), append([]string{"0", "", "", "", fmt.Sprint(len(again.Sent)), again.Answers(), "", ""}, resources(run.redelivered)...)...)
 	}
-	r.Row("payments in doubt from before, settled in the storm", fmt.Sprintf("%d within %s", size.doubts, report.Short(run.settled)))
+	r.Row("payments in doubt from before, settled in the storm", fmt.Sprintf("%d within %s", run.doubts, report.Short(run.settled)))
 	r.Rows[len(r.Rows)-1] = append(r.Rows[len(r.Rows)-1], make([]string, len(r.Columns)-2)...)
 	r.Plots = []report.NamedPlot{p95s("confirms", "confirms", size.over,
 		curve{"healthy", run.calm.Of("confirms")}, curve{"in the storm", run.out.Of("confirms")})}
@@ -264,6 +279,11 @@ func (size storm) claims(r *report.Result, run stormRun) {
 	asked := run.out.Since.Metrics.Count("daesa_pgclient_answers_total", "path", "query")
 	r.Claim(asked <= size.allowed()+len(run.out.kind(noticeCancel).Sent), "the gateway is asked %d times on behalf of notices, the %d real ones included", asked,
 		len(run.out.kind(noticeCancel).Sent))
+	r.ClaimTime(run.doubts >= size.doubts/2, "%d payments were in doubt when the storm began, of %d whose reply was lost", run.doubts, size.doubts)
+	for _, half := range []noticesRun{run.calm, run.out} {
+		confirms := half.Of("confirms")
+		r.ClaimTime(confirms.Count(harness.Answered(http.StatusOK, "done")) == len(confirms.Sent), "%s: every payment is approved: %s", title(half.Observed), confirms.Answers())
+	}
 	r.ClaimTime(run.settled <= 15*time.Second, "recovery goes on: what was in doubt is settled %s after the storm began", report.Short(run.settled))
 	calm, out := run.calm.Of("confirms").Spread().P95, run.out.Of("confirms").Spread().P95
 	r.ClaimTime(out <= atMost(calm, 20*time.Millisecond), "payments stay as fast: p95 %s, at most twice the healthy %s or 20 ms more", report.Short(out), report.Short(calm))
