@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,7 +45,12 @@ type read struct {
 	Quarantined int       `db:"quarantined"`
 	Cursor      string    `db:"cursor"`
 	missing     int
+	doubted     int64 // the read of the same window that came back short, and that this one is to confirm; 0: none did
 }
+
+// since is the read that a known row must have been shown by, or by a later one, not to be missing: the first of the two
+// where one is to confirm another.
+func (w read) since() int64 { return cmp.Or(w.doubted, w.Run) }
 
 func (w read) polled() Polled {
 	return Polled{Windows: 1, Pages: w.Pages, Rows: w.Rows, Fresh: w.Fresh, Quarantined: w.Quarantined}
@@ -60,10 +66,11 @@ func (r reader) readWindow(ctx context.Context, reason Reason, from, to time.Tim
 }
 
 // finish reads a window that was begun to its end. A read that is suspiciously short counts as failed and is made once
-// more; what the second read says is believed, and what it lacks is marked as missing. Where the list has moved so that
-// the gateway no longer knows the row to continue after, the window is read from its beginning.
+// more; what the second read says is believed, and what both lack is marked as missing: two reads that are short of
+// different rows prove nothing. Where the list has moved so that the gateway no longer knows the row to continue after,
+// the window is read from its beginning.
 func (r reader) finish(ctx context.Context, w read) (read, error) {
-	believe, restarts := false, 0
+	believe, restarts, doubted := false, 0, int64(0)
 	for {
 		var err error
 		w, err = r.attempt(ctx, w, believe)
@@ -71,7 +78,7 @@ func (r reader) finish(ctx context.Context, w read) (read, error) {
 		case err == nil:
 			return w, nil
 		case errors.Is(err, ErrShortRead) && !believe:
-			believe = true
+			believe, doubted = true, w.Run
 			r.cfg.Log.WarnContext(ctx, "the list came back short, reading again", slog.Time("from", w.From), slog.Time("to", w.To),
 				slog.Int("missing", w.missing))
 		case cursorRefused(err) && w.Cursor != "" && restarts < restartsMax:
@@ -84,6 +91,7 @@ func (r reader) finish(ctx context.Context, w read) (read, error) {
 		if w, err = r.begin(ctx, w.Reason, w.From, w.To); err != nil {
 			return w, err
 		}
+		w.doubted = doubted
 	}
 }
 
@@ -168,12 +176,15 @@ func (m *Mirror) settled(r read) time.Time {
 
 // weigh compares a finished read with what was known of its window. Rows within the list's lag are left out: they may
 // come and go, and every later read weighs them until they are old enough.
+//
+// The gateway does not say whether the second at which a window ends belongs to it; the one at which it begins does, or
+// no window of a day would have its midnight. So a row at the second where two windows meet is weighed in the later one.
 func (m *Mirror) weigh(ctx context.Context, r *read, believe bool) error {
 	rows, err := m.cfg.DB.Query(ctx, `
-		SELECT (SELECT count(*) FROM mirror WHERE at > @from AND at < @settled AND last_run < @run AND missing_since IS NULL)::integer AS missing,
-			((SELECT count(*) FROM cancels WHERE canceled_at > @from AND canceled_at < @settled AND amount > 0)
-			+ (SELECT count(*) FROM captures WHERE captured_at > @from AND captured_at < @settled))::integer AS booked`,
-		pgx.StrictNamedArgs{"from": r.From, "settled": m.settled(*r), "run": r.Run})
+		SELECT (SELECT count(*) FROM mirror WHERE at >= @from AND at < @settled AND last_run < @since AND missing_since IS NULL)::integer AS missing,
+			((SELECT count(*) FROM cancels WHERE canceled_at >= @from AND canceled_at < @settled AND amount > 0)
+			+ (SELECT count(*) FROM captures WHERE captured_at >= @from AND captured_at < @settled))::integer AS booked`,
+		pgx.StrictNamedArgs{"from": r.From, "settled": m.settled(*r), "since": r.since()})
 	if err != nil {
 		return fmt.Errorf("weigh the list: %w", err)
 	}
@@ -206,7 +217,7 @@ func (m *Mirror) markMissing(ctx context.Context, r read) error {
 			WITH gone AS (
 				UPDATE mirror
 				SET missing_since = @now
-				WHERE at > @from AND at < @settled AND last_run < @run AND missing_since IS NULL
+				WHERE at >= @from AND at < @settled AND last_run < @since AND missing_since IS NULL
 				RETURNING transaction_key, payment_key, order_id, kind, currency, amount, is_foreign, at)
 			SELECT gone.transaction_key, gone.payment_key, gone.order_id, gone.kind, gone.currency, gone.amount, gone.is_foreign, gone.at,
 				gone.kind = 'capture' AND d.deposits > 0 AS deposit, COALESCE(d.stands, false) AS stands
@@ -216,7 +227,7 @@ func (m *Mirror) markMissing(ctx context.Context, r read) error {
 				FROM captures c
 				JOIN payments p ON p.payment_key = c.payment_key
 				WHERE c.payment_key = gone.payment_key AND c.transaction_key = gone.transaction_key AND p.virtual_account) d`,
-			pgx.StrictNamedArgs{"now": m.cfg.now(), "from": r.From, "settled": m.settled(r), "run": r.Run})
+			pgx.StrictNamedArgs{"now": m.cfg.now(), "from": r.From, "settled": m.settled(r), "since": r.since()})
 		if err != nil {
 			return fmt.Errorf("mark missing rows: %w", err)
 		}
