@@ -127,6 +127,8 @@ type mirrored struct {
 // upsert writes the rows. A row that is known keeps its first reading; only that it was
 // seen again is noted, and whose it is: another system's by the configuration of now, unless our books hold the payment
 // or the order. Only a row that this statement inserted has no xmax.
+// A row whose word nobody knew was in none of the sets. Once it is read with one that is known, it is what that says; its
+// money stays as first read, and another is a contradiction as of any row.
 // The list may write a payment's present status into the row of its approval: what looks like a cancel and bears the key
 // of a capture of ours is that capture. One that is first read without money and later with it is a capture from then on;
 // and since when a capture is shown without money is kept beside its first reading.
@@ -148,8 +150,11 @@ func (m *Mirror) upsert(ctx context.Context, tx pgx.Tx, run int64, rows []pgclie
 		ON CONFLICT (transaction_key) DO UPDATE
 		SET last_seen_at = excluded.last_seen_at, last_run = GREATEST(g.last_run, excluded.last_run), missing_since = NULL,
 			is_foreign = excluded.is_foreign,
-			kind = CASE WHEN g.kind = 'none' AND excluded.kind = 'capture' AND (g.amount, g.currency) = (excluded.amount, excluded.currency)
+			kind = CASE WHEN g.kind = 'unrecognized' THEN excluded.kind
+				WHEN g.kind = 'none' AND excluded.kind = 'capture' AND (g.amount, g.currency) = (excluded.amount, excluded.currency)
 				AND g.amount > 0 THEN 'capture' ELSE g.kind END,
+			word = CASE WHEN g.kind = 'unrecognized' THEN excluded.word ELSE g.word END,
+			negative = CASE WHEN g.kind = 'unrecognized' THEN excluded.negative ELSE g.negative END,
 			waiting_since = CASE WHEN g.kind = 'capture' AND g.amount > 0 AND excluded.kind = 'none' THEN COALESCE(g.waiting_since, excluded.last_seen_at) END
 		RETURNING g.transaction_key, g.payment_key, g.order_id, g.kind, g.word, g.currency, g.amount, g.is_foreign,
 			g.xmax = 0 AS fresh, g.waiting_since IS NOT NULL AND EXISTS (SELECT 1 FROM payments p
