@@ -14,12 +14,12 @@ import (
 
 // Day reports one business day: the statement, and every row behind every line of it. Both are compared anew, in one
 // snapshot, so that they agree with each other; the newest audit that was kept of the day is named beside them, and
-// whether it said the same.
+// whether it said the same, to the last transaction. The day is signed where just this is what was signed.
 func (r *Reporter) Day(ctx context.Context, day ledger.Day, write func(Report) error) error {
 	now := r.cfg.Now().Truncate(time.Microsecond)
 	scope := reconcile.Scope{Name: reconcile.ScopeDay, Day: day}
 	return r.snapshot(ctx, func(tx pgx.Tx) error {
-		statement, err := r.cfg.Auditor.ListIn(ctx, tx, scope, now, func(reconcile.Row) error { return nil })
+		statement, said, err := r.cfg.Auditor.SaysIn(ctx, tx, day, now)
 		if err != nil {
 			return err
 		}
@@ -27,7 +27,7 @@ func (r *Reporter) Day(ctx context.Context, day ledger.Day, write func(Report) e
 		if err != nil {
 			return err
 		}
-		facts, err := dayFacts(ctx, tx, kept[0], statement)
+		facts, err := dayFacts(ctx, tx, kept[0], statement, said)
 		if err != nil {
 			return err
 		}
@@ -55,7 +55,7 @@ func (r *Reporter) Day(ctx context.Context, day ledger.Day, write func(Report) e
 }
 
 // dayFacts say what the day is, how much of it could be seen, which audit was kept of it, and its seal.
-func dayFacts(ctx context.Context, tx pgx.Tx, kept auditedDay, s reconcile.Statement) ([]Fact, error) {
+func dayFacts(ctx context.Context, tx pgx.Tx, kept auditedDay, s reconcile.Statement, said reconcile.Said) ([]Fact, error) {
 	head, err := headFacts(ctx, tx, kept.Day)
 	if err != nil {
 		return nil, err
@@ -73,20 +73,26 @@ func dayFacts(ctx context.Context, tx pgx.Tx, kept auditedDay, s reconcile.State
 		{"book_cancels", Count(s.Looked.Cancels)},
 		{"open_work", Count(s.Looked.Work)},
 	}
-	facts = append(append(facts, keptFacts(kept, s)...), sinceFacts(kept.Since)...)
-	signed := kept.signedCells()
+	facts = append(append(facts, keptFacts(kept, s, said)...), sinceFacts(kept.Since)...)
+	signed := kept.signedCells(kept.signedNow(said))
 	facts = append(facts, Fact{"signed", signed[0]}, Fact{"signed_by", signed[1]}, Fact{"signed_at", signed[2]})
 	return append(facts, head...), nil
 }
 
-// keptFacts name the newest audit that was kept of the day, and say whether it found the same.
-func keptFacts(kept auditedDay, s reconcile.Statement) []Fact {
+// keptFacts name the newest audit that was kept of the day, and say whether it found the same. Where either did not see the
+// whole day there is nothing to hold against the other.
+func keptFacts(kept auditedDay, s reconcile.Statement, said reconcile.Said) []Fact {
 	if !kept.audited() {
 		return []Fact{{"run_id", nil}, {"run_verdict", Word(notAudited)}, {"run_agrees", nil}, {"digest", nil}}
 	}
-	agrees := Word("no")
-	if kept.Verdict == s.Verdict && slices.Equal(figuresOf(kept.Statement), figuresOf(s)) {
-		agrees = "yes"
+	var agrees Cell = Word("yes")
+	switch {
+	case kept.Verdict != s.Verdict || !slices.Equal(figuresOf(kept.Statement), figuresOf(s)):
+		agrees = Word("no")
+	case kept.Digest == "" || said.Digest == "":
+		agrees = nil
+	case kept.Digest != said.Digest:
+		agrees = Word("no")
 	}
 	return []Fact{{"run_id", Count(*kept.RunID)}, {"run_verdict", word(kept.Verdict)}, {"run_agrees", agrees}, {"digest", text(kept.Digest)}}
 }

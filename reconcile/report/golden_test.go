@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/xuri/excelize/v2"
@@ -16,6 +17,7 @@ import (
 	"daesa/internal/postgres/postgrestest"
 	"daesa/ledger"
 	"daesa/ledger/ledgertest"
+	"daesa/reconcile"
 )
 
 // maker makes one report of the day that shop.day plays.
@@ -58,6 +60,60 @@ func TestReports_Golden(t *testing.T) {
 		golden(t, name+".xlsx.txt", readBack(t, s.written(make, XLSX, English)))
 	}
 	ledgertest.RequireSound(t, s.db)
+}
+
+// TestDay_EqualCancelsExchanged: two cancels of one amount whose payments are exchanged leave every figure as it was. The
+// day is not what was audited, and not what was signed.
+func TestDay_EqualCancelsExchanged(t *testing.T) {
+	t.Parallel()
+	s := open(t, postgrestest.New(t))
+	for _, n := range []string{"1", "2"} {
+		key, order, won := "pay_"+n, "order-"+n, ledger.Won(10_000)
+		s.sold(order, key, "상품", won, 0)
+		s.pass(time.Minute)
+		s.record(s.captured(order, key, won, s.canceled("cx_"+n, key, order, ledger.Won(3_000))))
+	}
+	s.read()
+	s.now = ledger.Day("2026-12-01").Start().Add(20 * time.Minute)
+	s.close("2026-11-30")
+	if _, err := s.auditor.Sign(t.Context(), reconcile.Signing{Day: "2026-11-30", By: "os:kim"}); err != nil {
+		t.Fatal(err)
+	}
+	facts := func() string {
+		t.Helper()
+		var told []string
+		s.must(s.Day(t.Context(), "2026-11-30", func(r Report) error {
+			for _, f := range r.Facts {
+				if f.Name == "verdict" || f.Name == "run_agrees" || f.Name == "signed" {
+					told = append(told, fmt.Sprint(f.Value))
+				}
+			}
+			return nil
+		}))
+		return strings.Join(told, "/")
+	}
+	if got, want := facts(), "reconciled/yes/yes"; got != want {
+		t.Errorf("as it was signed: got %s, want %s", got, want)
+	}
+	for _, table := range []string{"mirror", "cancels"} {
+		s.exec(`UPDATE ` + table + ` SET payment_key = 'pay_' || 3 - right(payment_key, 1)::integer, order_id = 'order-' || 3 - right(order_id, 1)::integer
+			WHERE transaction_key IN ('cx_1', 'cx_2')`)
+	}
+	if got, want := facts(), "reconciled/no/changed"; got != want {
+		t.Errorf("exchanged: got %s, want %s", got, want)
+	}
+	day := makers(s)["day"]
+	golden(t, "exchanged.csv", s.written(day, CSV, English))
+	golden(t, "exchanged.ko.csv", s.written(day, CSV, Korean))
+
+	s.exec(`UPDATE list_covered SET stretches = '{}'`)
+	if got, want := facts(), "incomplete/no/not_seen"; got != want {
+		t.Errorf("a list that was not read: got %s, want %s", got, want)
+	}
+	s.close("2026-11-30")
+	if got, want := facts(), "incomplete/<nil>/not_seen"; got != want {
+		t.Errorf("audited so: got %s, want %s", got, want)
+	}
 }
 
 // TestReports_TwiceIsTheSame: the same books give the same bytes, whenever and for whomever.

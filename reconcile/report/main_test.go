@@ -237,9 +237,7 @@ func (s *shop) day() {
 	s.listed("tx_pay_0006", "pay_0006", "order-0006", "capture", "DONE", won(60_000))
 	s.listed("tx_nobody", "pay_nobody", "20261130000001", "capture", "DONE", won(9_900))
 
-	s.exec(`INSERT INTO list_runs (reason, window_from, window_to, started_at, ended_at, result) VALUES ('poll', $1, $2, $2, $2, 'complete')`,
-		noon().Add(-25*time.Hour), noon().Add(48*time.Hour))
-	s.exec(`INSERT INTO list_covered (stretches) VALUES (tstzmultirange(tstzrange($1, $2, '[]')))`, noon().Add(-25*time.Hour), noon().Add(48*time.Hour))
+	s.read()
 	s.now = ledger.Day("2026-12-01").Start().Add(20 * time.Minute)
 	s.close("2026-11-30")
 
@@ -249,6 +247,14 @@ func (s *shop) day() {
 	s.exec(`UPDATE mirror SET amount = 5500 WHERE transaction_key = 'cx_0005'`)
 	s.pass(5 * time.Minute)
 	s.close("2026-11-30")
+}
+
+// read is a list that was read completely for the day and those beside it.
+func (s *shop) read() {
+	s.t.Helper()
+	s.exec(`INSERT INTO list_runs (reason, window_from, window_to, started_at, ended_at, result) VALUES ('poll', $1, $2, $2, $2, 'complete')`,
+		noon().Add(-25*time.Hour), noon().Add(48*time.Hour))
+	s.exec(`INSERT INTO list_covered (stretches) VALUES (tstzmultirange(tstzrange($1, $2, '[]')))`, noon().Add(-25*time.Hour), noon().Add(48*time.Hour))
 }
 
 // close audits a day as the service does.

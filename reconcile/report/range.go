@@ -63,7 +63,9 @@ type auditedDay struct {
 	Since     *reconcile.Since    `db:"since"` // what changed since the audit before it
 	SignedBy  *ledger.Actor       `db:"signed_by"`
 	SignedAt  *time.Time          `db:"signed_at"`
-	Stands    *bool               `db:"stands"` // the day says what is signed
+	Stands    *bool               `db:"stands"` // the newest audit that saw the whole day says what is signed
+
+	SignedFacts string `db:"signed_facts"` // what the signature covers
 }
 
 func (d auditedDay) audited() bool { return d.RunID != nil }
@@ -73,7 +75,8 @@ func auditedDays(ctx context.Context, tx pgx.Tx, from, to ledger.Day) ([]audited
 		SELECT to_char(d, 'YYYY-MM-DD') AS day, r.run_id, COALESCE(r.verdict, '') AS verdict, r.as_of,
 			jsonb_build_object('sums', r.statement->'sums', 'captures', r.statement->'captures',
 				'lines', (SELECT jsonb_agg(l - 'entries') FROM jsonb_array_elements(NULLIF(r.statement->'lines', 'null')) AS l)) AS statement,
-			COALESCE(encode(r.digest, 'hex'), '') AS digest, r.statement->'since' AS since, g.signed_by, g.signed_at, g.facts = w.facts AS stands
+			COALESCE(encode(r.digest, 'hex'), '') AS digest, r.statement->'since' AS since, g.signed_by, g.signed_at, g.facts = w.facts AS stands,
+			COALESCE(encode(g.facts, 'hex'), '') AS signed_facts
 		FROM generate_series(@from::date::timestamp, @to::date, interval '1 day') AS d
 		LEFT JOIN LATERAL (
 			SELECT a.run_id, a.verdict, a.as_of, a.statement, a.digest
@@ -146,7 +149,7 @@ func rangeRows(days []auditedDay) []Row {
 			continue
 		}
 		for _, f := range figuresOf(d.Statement) {
-			rows = append(rows, append(Row{Day(d.Day), word(d.Verdict), Count(*d.RunID), moment(d.AsOf)}, append(f.cells(), d.signedCells()...)...))
+			rows = append(rows, append(Row{Day(d.Day), word(d.Verdict), Count(*d.RunID), moment(d.AsOf)}, append(f.cells(), d.signedCells(word(d.signed()))...)...))
 		}
 	}
 	return rows

@@ -10,7 +10,10 @@ import (
 	"daesa/reconcile"
 )
 
-// signed says how a day stands to its newest signature.
+// signedNotSeen is the word for a signed day of which it cannot be told now whether it says what was signed.
+const signedNotSeen = "not_seen"
+
+// signed says how the newest audit of a day that saw it whole stands to its newest signature.
 func (d auditedDay) signed() reconcile.Signed {
 	switch {
 	case d.SignedBy == nil:
@@ -21,9 +24,22 @@ func (d auditedDay) signed() reconcile.Signed {
 	return reconcile.SignedChanged
 }
 
-// signedCells are whether a day is signed, by whom and when.
-func (d auditedDay) signedCells() []Cell {
-	cells := []Cell{word(d.signed()), nil, moment(d.SignedAt)}
+// signedNow says how what both books say now stands to the day's newest signature.
+func (d auditedDay) signedNow(said reconcile.Said) Cell {
+	switch {
+	case d.SignedBy == nil:
+		return word(reconcile.SignedNot)
+	case said.Facts == "":
+		return Word(signedNotSeen)
+	case said.Facts == d.SignedFacts:
+		return word(reconcile.SignedYes)
+	}
+	return word(reconcile.SignedChanged)
+}
+
+// signedCells are how the day stands to its newest signature, by whom that is and when it was given.
+func (d auditedDay) signedCells(how Cell) []Cell {
+	cells := []Cell{how, nil, moment(d.SignedAt)}
 	if d.SignedBy != nil {
 		cells[1] = text(*d.SignedBy)
 	}

@@ -89,7 +89,7 @@ var koreanNames = map[string]string{
 //nolint:gochecknoglobals,gosec // a dictionary; it has no secret
 var koreanWords = map[string]string{
 	noteMark: "글자 앞이나 글자 안의 쌍반점·줄바꿈 뒤에 있는 작은따옴표는 글자로 남기려고 붙인 것입니다",
-	"yes":    "예", "no": "아니오", notAudited: "대사 전", "changed": "서명 후 변경",
+	"yes":    "예", "no": "아니오", notAudited: "대사 전", "changed": "서명 후 변경", signedNotSeen: "확인 불가",
 
 	// Verdicts and lines.
 	"reconciled": "일치", "reconciled_with_pending": "일치(대기 있음)", "incomplete": "확인불가", "breaks": "불일치", "error": "오류",
