@@ -81,6 +81,9 @@ type daySummaryRow struct {
 	SignedAs    *string       `db:"signed_as"`
 	JournalHead *string       `db:"journal_head"`
 	Note        *string       `db:"note"`
+	BookedUpTo  *int64        `db:"booked_up_to"`
+	SealedThen  *bool         `db:"sealed_then"`
+	SealedBy    *string       `db:"sealed_by"`
 	Stands      *bool         `db:"stands"`
 }
 
@@ -98,6 +101,7 @@ func (a *Auditor) Days(ctx context.Context, from, to ledger.Day) ([]DaySummary, 
 				FROM jsonb_array_elements(CASE WHEN jsonb_typeof(r.statement->'lines') = 'array' THEN r.statement->'lines' ELSE '[]' END) AS l
 				WHERE l->>'name' = 'breaks'), 0)::integer AS breaks,
 			g.signed_by, g.signed_at, g.run_id AS signed_run, encode(g.digest, 'hex') AS signed_as, g.journal_head, g.note,
+			g.booked_up_to, g.sealed_then, g.sealed_by,
 			g.facts = w.facts AS stands
 		FROM generate_series(
 			GREATEST(@from::date, (SELECT min(day) FROM audit_runs WHERE scope = 'day' AND day IS NOT NULL))::timestamp,
@@ -113,7 +117,8 @@ func (a *Auditor) Days(ctx context.Context, from, to ledger.Day) ([]DaySummary, 
 			ORDER BY x.run_id DESC
 			LIMIT 1) w ON true
 		LEFT JOIN LATERAL (
-			SELECT x.signed_by, x.signed_at, x.run_id, x.digest, x.facts, x.journal_head, x.note FROM day_signoffs x
+			SELECT x.signed_by, x.signed_at, x.run_id, x.digest, x.facts, x.journal_head, x.note, `+sealingColumns+`
+			FROM day_signoffs x
 			WHERE x.day = d::date
 			ORDER BY x.signoff_id DESC
 			LIMIT 1) g ON true
@@ -150,9 +155,10 @@ func (r daySummaryRow) summary() DaySummary {
 	if r.Stands != nil && *r.Stands {
 		d.Signed = SignedYes
 	}
+	by := sealing{BookedUpTo: r.BookedUpTo, Then: r.SealedThen != nil && *r.SealedThen, By: r.SealedBy}
 	d.Signature = &Signature{
 		Day: r.Day, SignedBy: *r.SignedBy, SignedAt: r.SignedAt.UTC(), RunID: *r.SignedRun, Digest: *r.SignedAs,
-		JournalHead: r.JournalHead, Note: *r.Note,
+		JournalHead: r.JournalHead, Note: *r.Note, BookedUpTo: by.BookedUpTo, Sealed: by.sealed(), SealedBy: by.By,
 	}
 	return d
 }
@@ -175,7 +181,7 @@ func (a *Auditor) Day(ctx context.Context, day ledger.Day) (DayDetail, error) {
 	if len(d.Runs) == 0 {
 		return DayDetail{}, fmt.Errorf("%s: %w", day, ErrNoClosing)
 	}
-	if d.Signatures, err = signatures(ctx, a.cfg.DB, day); err != nil {
+	if d.Signatures, err = Signatures(ctx, a.cfg.DB, day); err != nil {
 		return DayDetail{}, err
 	}
 	return d, a.statement(ctx, &d)

@@ -20,7 +20,7 @@ const evidenceMax = 20
 // becomes a mismatch with both digests and what changed; where it does not, or not any more, a mismatch about it is
 // resolved.
 func (a *Auditor) holdAgainstSignature(ctx context.Context, tx pgx.Tx, s Statement, facts ledger.Digest) error {
-	all, err := signatures(ctx, tx, s.Day)
+	all, err := Signatures(ctx, tx, s.Day)
 	if err != nil || len(all) == 0 {
 		return err
 	}

@@ -38,14 +38,18 @@ type Signing struct {
 	Note   string
 }
 
-// Signature says who signed which statement of a business day, and which head its journal had.
+// Signature says who signed which statement of a business day, and which heads of the journal seal what our books have of
+// it.
 type Signature struct {
 	Day         ledger.Day   `json:"day" db:"day"`
 	SignedBy    ledger.Actor `json:"signed_by" db:"signed_by"`
 	SignedAt    time.Time    `json:"signed_at" db:"signed_at"`
 	RunID       int64        `json:"run_id" db:"run_id"`
 	Digest      string       `json:"digest" db:"digest"`
-	JournalHead *string      `json:"journal_head" db:"journal_head"` // absent: the day was not sealed
+	JournalHead *string      `json:"journal_head" db:"journal_head"` // the newest when it was signed; absent: there was none
+	BookedUpTo  *int64       `json:"booked_up_to" db:"-"`            // the newest journal transaction among the statement's bookings
+	Sealed      Sealed       `json:"sealed" db:"-"`
+	SealedBy    *string      `json:"sealed_by" db:"-"` // the first head over all those bookings; absent: there is none yet
 	Note        string       `json:"note,omitempty" db:"note"`
 	Again       bool         `json:"again,omitempty" db:"-"` // it was given before; nothing was written
 
@@ -118,7 +122,7 @@ func (a *Auditor) signIn(ctx context.Context, tx pgx.Tx, w Signing) (signed Sign
 	case s.Digest != expected:
 		return Signature{}, fmt.Errorf("%w: its digest is %s", ErrDayDiffers, s.Digest), nil
 	}
-	before, err := signatures(ctx, tx, w.Day)
+	before, err := Signatures(ctx, tx, w.Day)
 	if err != nil {
 		return Signature{}, nil, err
 	}
@@ -204,20 +208,22 @@ func newestClosing(ctx context.Context, tx pgx.Tx, day ledger.Day) (closingRun, 
 	return run, nil
 }
 
-// signatures reads every signature of a day, oldest first.
-func signatures(ctx context.Context, db ledger.Querier, day ledger.Day) ([]Signature, error) {
+// Signatures reads every signature of a day, oldest first.
+func Signatures(ctx context.Context, db ledger.Querier, day ledger.Day) ([]Signature, error) {
 	rows, err := db.Query(ctx, `
-		SELECT to_char(day, 'YYYY-MM-DD') AS day, signed_by, signed_at, run_id, encode(digest, 'hex') AS digest, journal_head, note,
-			encode(facts, 'hex') AS facts
-		FROM day_signoffs
-		WHERE day = @day::date
-		ORDER BY signoff_id`, pgx.StrictNamedArgs{"day": string(day)})
+		SELECT to_char(x.day, 'YYYY-MM-DD') AS day, x.signed_by, x.signed_at, x.run_id, encode(x.digest, 'hex') AS digest, x.journal_head, x.note,
+			encode(x.facts, 'hex') AS facts, `+sealingColumns+`
+		FROM day_signoffs x
+		WHERE x.day = @day::date
+		ORDER BY x.signoff_id`, pgx.StrictNamedArgs{"day": string(day)})
 	if err != nil {
 		return nil, fmt.Errorf("read the signatures of %s: %w", day, err)
 	}
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (s Signature, err error) {
-		err = row.Scan(&s.Day, &s.SignedBy, &s.SignedAt, &s.RunID, &s.Digest, &s.JournalHead, &s.Note, &s.facts)
+		var by sealing
+		err = row.Scan(&s.Day, &s.SignedBy, &s.SignedAt, &s.RunID, &s.Digest, &s.JournalHead, &s.Note, &s.facts, &by.BookedUpTo, &by.Then, &by.By)
 		s.SignedAt = s.SignedAt.UTC()
+		s.BookedUpTo, s.Sealed, s.SealedBy = by.BookedUpTo, by.sealed(), by.By
 		return s, err
 	})
 	if err != nil {
@@ -226,27 +232,30 @@ func signatures(ctx context.Context, db ledger.Querier, day ledger.Day) ([]Signa
 	return all, nil
 }
 
-// keepSignature writes the signature of the closing run that was just made. It settles that an earlier signed statement
-// was another.
+// keepSignature writes the signature of the closing run that was just made, with the newest head of the journal and with
+// how far the statement's bookings reach in it. It settles that an earlier signed statement was another.
 func (a *Auditor) keepSignature(ctx context.Context, tx pgx.Tx, w Signing, s Statement) (Signature, error) {
 	now := a.cfg.now()
-	signed := Signature{Day: w.Day, SignedBy: w.By, SignedAt: now.UTC(), RunID: s.RunID, Digest: s.Digest, Note: w.Note}
-	head, err := ledger.HeadOf(ctx, tx, w.Day)
-	switch {
-	case err == nil:
-		text := head.Hash.String()
-		signed.JournalHead = &text
-	case !errors.Is(err, ledger.ErrNotSealed):
+	upTo, err := bookedUpTo(ctx, tx, w.Day)
+	if err != nil {
+		return Signature{}, err
+	}
+	head, err := newestHead(ctx, tx)
+	if err != nil {
 		return Signature{}, err
 	}
 	_, err = tx.Exec(ctx, `
-		INSERT INTO day_signoffs (day, signed_by, signed_at, run_id, digest, facts, journal_head, note)
-		SELECT day, @signed_by, @now, run_id, digest, facts, @head, @note
+		INSERT INTO day_signoffs (day, signed_by, signed_at, run_id, digest, facts, journal_head, booked_up_to, note)
+		SELECT day, @signed_by, @now, run_id, digest, facts, @head, @up_to, @note
 		FROM audit_runs
 		WHERE run_id = @run`,
-		pgx.StrictNamedArgs{"signed_by": string(w.By), "now": now, "head": signed.JournalHead, "note": w.Note, "run": s.RunID})
+		pgx.StrictNamedArgs{"signed_by": string(w.By), "now": now, "head": head, "up_to": upTo, "note": w.Note, "run": s.RunID})
 	if err != nil {
 		return Signature{}, fmt.Errorf("keep the signature: %w", err)
 	}
-	return signed, resolveSigned(ctx, tx, w.Day, now)
+	all, err := Signatures(ctx, tx, w.Day)
+	if err != nil {
+		return Signature{}, err
+	}
+	return all[len(all)-1], resolveSigned(ctx, tx, w.Day, now)
 }

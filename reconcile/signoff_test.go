@@ -165,24 +165,6 @@ func TestSign_IsForGood(t *testing.T) {
 	}
 }
 
-// TestSign_NamesTheJournalHead: a signature says which head the day's journal had, once it is sealed.
-func TestSign_NamesTheJournalHead(t *testing.T) {
-	t.Parallel()
-	s, _, _ := closed(t)
-	if signature := s.signed(kim, ""); signature.JournalHead != nil {
-		t.Errorf("not sealed: got %s", *signature.JournalHead)
-	}
-	s.exec(`INSERT INTO journal_sections (day, from_id, up_to_id, transactions, cut_at) VALUES ('2026-11-30', 0, 0, 0, $1)`, s.clock.Now())
-	s.exec(`INSERT INTO journal_heads (sequence, day, from_id, up_to_id, transactions, entries, currencies, debits, content, marks,
-			previous, hash, key_id, signature, sealed_at)
-		SELECT 1, '2026-11-30', 0, 0, 0, 0, '{}', '{}', h, sha256('marks'), sha256('before'), sha256('head'), 'k', h || h, $1
-		FROM (SELECT sha256('content') AS h) AS x`, s.clock.Now())
-	want := s.text(`SELECT encode(sha256('head'), 'hex')`)
-	if signature := s.signed(lee, ""); signature.JournalHead == nil || *signature.JournalHead != want {
-		t.Errorf("got %v, want %s", signature.JournalHead, want)
-	}
-}
-
 // TestSigned_TheExpectedCourseIsNoChange: what was signed as pending and is applied later at the amount that was signed
 // changes the statement, and nothing that the signature covers.
 func TestSigned_TheExpectedCourseIsNoChange(t *testing.T) {

@@ -221,6 +221,7 @@ func (c *dayCommand) show(ctx context.Context, auditor *reconcile.Auditor, stdou
 		if s.JournalHead != nil {
 			fmt.Fprintf(stdout, ", journal head %s", *s.JournalHead)
 		}
+		fmt.Fprintf(stdout, "\n  %s", sealedText(s))
 		if s.Note != "" {
 			fmt.Fprintf(stdout, "\n  %q", s.Note)
 		}
@@ -267,6 +268,21 @@ func (c *dayCommand) sign(ctx context.Context, auditor *reconcile.Auditor, stdou
 	if s.Again {
 		again = "already "
 	}
-	_, err = fmt.Fprintf(stdout, "%s %ssigned by %s: digest %s\n", s.Day, again, s.SignedBy, s.Digest)
+	_, err = fmt.Fprintf(stdout, "%s %ssigned by %s: digest %s\n%s\n", s.Day, again, s.SignedBy, s.Digest, sealedText(s))
 	return ExitOK, err
+}
+
+// sealedText says whether a head of the journal is over everything that was booked of a signed statement.
+func sealedText(s reconcile.Signature) string {
+	switch s.Sealed {
+	case reconcile.SealedAtSigning:
+		return "all of its bookings were sealed when it was signed, by journal head " + *s.SealedBy
+	case reconcile.SealedSince:
+		return "its bookings were not all sealed when it was signed; they are now, by journal head " + *s.SealedBy
+	case reconcile.SealedNotYet:
+		return "its bookings are not all sealed yet: the next journal head will be over them"
+	case reconcile.SealedUnrecorded:
+		return "it was not kept how far its bookings reach in the journal"
+	}
+	return string(s.Sealed)
 }

@@ -139,6 +139,45 @@ const statesOfLastDay = `
 	UPDATE payments SET status = 'done', canceled = 0 WHERE payment_key = 'pk_2'; UPDATE orders SET status = 'paid' WHERE order_id = 'order_2';
 	UPDATE credit_accounts SET granted = 10;`
 
+// signedDay is what a closing run and a signature of the second day leave: cancel 10 is of that day, and head 3 is over it.
+//
+//nolint:dupword // one time in several columns
+const signedDay = `
+	INSERT INTO audit_runs (run_id, scope, day, started_at, ended_at, as_of, verdict, statement, closed, digest, facts) OVERRIDING SYSTEM VALUE
+	SELECT 7, 'day', '2026-05-02', now(), now(), now(), 'reconciled', '{}', c, sha256(c), sha256('facts') FROM (SELECT 'the day'::bytea AS c) AS x;
+	INSERT INTO day_rows (day, movement, transaction_key, payment_key, order_id, standing, at, listed_currency, listed, booked_currency, booked, first_run)
+	VALUES ('2026-05-02', 'cancel', 'pk_2_c1', 'pk_2', 'order_2', 'applied', now(), 'KRW', 30000, 'KRW', 30000, 7);
+	INSERT INTO day_signoffs (day, signed_by, signed_at, run_id, digest, facts, journal_head, booked_up_to)
+	SELECT '2026-05-02', 'os:kim', now(), 7, digest, facts, (SELECT encode(hash, 'hex') FROM journal_heads WHERE sequence = 3), 10 FROM audit_runs;`
+
+// TestTampering_OfSignatures changes what was signed, what was kept of it, or how far it is said to reach.
+func TestTampering_OfSignatures(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, statements, what string }{
+		{"the statement", `UPDATE audit_runs SET closed = 'another'`, "is not the one that was signed"},
+		{"the statement and its digest", `UPDATE audit_runs SET closed = 'another', digest = sha256('another')`, "is not the one that was signed"},
+		{"the digest of the run", `UPDATE audit_runs SET digest = sha256('another')`, "is not the one that was signed"},
+		{"what was signed", `UPDATE day_signoffs SET digest = sha256('another')`, "is not the one that was signed"},
+		{"the facts", `UPDATE day_signoffs SET facts = sha256('another')`, "not what the signature covers"},
+		{"the run deleted", `DELETE FROM audit_runs`, "none of that day"},
+		{"the day", `UPDATE day_signoffs SET day = '2026-05-01'`, "none of that day"},
+		{"the head", `UPDATE day_signoffs SET journal_head = repeat('ab', 32)`, "the head abababababab that it names is not in the database"},
+		{"how far it reaches", `UPDATE day_signoffs SET booked_up_to = 9`, "one of its cancels is transaction 10"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			s.days()
+			s.superuser(signedDay)
+			if report := s.verify(); !report.Whole() || len(report.Warnings) != 0 {
+				t.Fatalf("before: got %v and %v, want nothing", report.Breaks, report.Warnings)
+			}
+			s.superuser(c.statements)
+			s.requireFirst(s.verify(), 0, 0, c.what)
+		})
+	}
+}
+
 // tamper does each to books of its own that were whole.
 func tamper(t *testing.T, all []tampering) {
 	t.Helper()

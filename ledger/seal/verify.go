@@ -122,6 +122,9 @@ func (v *verifier) run(ctx context.Context, first, second pgx.Tx) error {
 		if err := v.compare(ctx, first); err != nil {
 			return err
 		}
+		if err := v.checkSignatures(ctx, first); err != nil {
+			return err
+		}
 	}
 	return v.locate(ctx, first)
 }

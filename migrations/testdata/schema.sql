@@ -818,6 +818,8 @@ CREATE TABLE public.day_signoffs (
     facts bytea NOT NULL,
     journal_head text,
     note text DEFAULT ''::text NOT NULL,
+    booked_up_to bigint,
+    CONSTRAINT day_signoffs_booked_up_to_not_negative CHECK ((booked_up_to >= 0)),
     CONSTRAINT day_signoffs_by_a_person CHECK ((signed_by <> ALL (ARRAY[''::text, 'system'::text]))),
     CONSTRAINT day_signoffs_digest_whole CHECK ((length(digest) = 32)),
     CONSTRAINT day_signoffs_facts_whole CHECK ((length(facts) = 32)),
@@ -838,7 +840,11 @@ COMMENT ON COLUMN public.day_signoffs.digest IS 'SHA-256 of the statement that w
 
 -- Name: COLUMN day_signoffs.journal_head; Type: COMMENT; Schema: public; Owner: -
 
-COMMENT ON COLUMN public.day_signoffs.journal_head IS 'Hash of the day''s journal head when it was signed; NULL where the day was not sealed.';
+COMMENT ON COLUMN public.day_signoffs.journal_head IS 'Hash of the newest journal head when it was signed; NULL where there was none.';
+
+-- Name: COLUMN day_signoffs.booked_up_to; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.day_signoffs.booked_up_to IS 'The newest journal transaction among the bookings of the signed statement: the first head with up_to_id not below it seals them all. 0: it has none; NULL: signed when this was not kept.';
 
 -- Name: day_signoffs_signoff_id_seq; Type: SEQUENCE; Schema: public; Owner: -
 
@@ -1986,6 +1992,14 @@ CREATE INDEX incidents_open ON public.incidents USING btree (incident_id) WHERE 
 -- Name: journal_by_occurrence; Type: INDEX; Schema: public; Owner: -
 
 CREATE INDEX journal_by_occurrence ON public.journal_transactions USING btree (occurred_at);
+
+-- Name: journal_heads_by_end; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX journal_heads_by_end ON public.journal_heads USING btree (up_to_id, sequence);
+
+-- Name: journal_heads_by_hash; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX journal_heads_by_hash ON public.journal_heads USING btree (encode(hash, 'hex'::text));
 
 -- Name: journal_of_customer; Type: INDEX; Schema: public; Owner: -
 

@@ -2,7 +2,6 @@ package report
 
 import (
 	"context"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -57,31 +56,29 @@ func signatureColumns() []Column {
 		{"run_id", TypeCount},
 		{"digest", TypeText},
 		{"head", TypeText},
+		{"sealed", TypeWord},
+		{"sealed_by", TypeText},
 		{"note", TypeText},
 	}
 }
 
 // signatureRows are every signature of a day, oldest first.
 func signatureRows(ctx context.Context, tx pgx.Tx, day ledger.Day) ([]Row, error) {
-	type signature struct {
-		SignedAt time.Time    `db:"signed_at"`
-		SignedBy ledger.Actor `db:"signed_by"`
-		RunID    int64        `db:"run_id"`
-		Digest   string       `db:"digest"`
-		Head     string       `db:"head"`
-		Note     string       `db:"note"`
-	}
-	all, err := collect[signature](ctx, tx, "the signatures of the day", `
-		SELECT signed_at, signed_by, run_id, encode(digest, 'hex') AS digest, COALESCE(journal_head, '') AS head, note
-		FROM day_signoffs
-		WHERE day = @day::date
-		ORDER BY signoff_id`, pgx.StrictNamedArgs{"day": string(day)})
+	all, err := reconcile.Signatures(ctx, tx, day)
 	if err != nil {
 		return nil, err
 	}
+	hash := func(h *string) Cell {
+		if h == nil {
+			return nil
+		}
+		return text(*h)
+	}
 	rows := make([]Row, len(all))
 	for i, s := range all {
-		rows[i] = Row{instant(s.SignedAt), text(s.SignedBy), Count(s.RunID), text(s.Digest), text(s.Head), text(s.Note)}
+		rows[i] = Row{
+			instant(s.SignedAt), text(s.SignedBy), Count(s.RunID), text(s.Digest), hash(s.JournalHead), word(s.Sealed), hash(s.SealedBy), text(s.Note),
+		}
 	}
 	return rows, nil
 }

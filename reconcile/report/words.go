@@ -60,7 +60,7 @@ var koreanNames = map[string]string{
 	"day": "영업일", "from": "시작일", "to": "종료일", "verdict": "판정", "reasons": "사유", "as_of": "기준시각", "known_at": "기록기준시각",
 	"list_lag": "목록지연", "reads": "목록조회", "failed_reads": "실패한조회", "list_rows": "목록행", "foreign_rows": "타시스템행",
 	"book_cancels": "장부취소", "open_work": "미결작업", "run_id": "대사번호", "run_verdict": "대사판정", "run_agrees": "대사와일치",
-	"sealed": "봉인", "head": "봉인해시", "head_day": "봉인영업일", "head_sequence": "봉인번호", "head_key": "봉인키",
+	"sealed": "봉인", "sealed_by": "봉인한해시", "head": "봉인해시", "head_day": "봉인영업일", "head_sequence": "봉인번호", "head_key": "봉인키",
 	"since_run_id": "이전대사번호", "new": "새거래", "gone": "사라진거래", "changed": "바뀐거래",
 	"days_total": "일수", "days_reconciled": "일치일수", "days_signed": "서명일수", "balanced": "차대일치", "time_zone": "시간대",
 	"text_mark": "글자표시", "digest": "명세해시", "signed_by": "서명자", "signed_at": "서명시각", "signed": "서명",
@@ -90,6 +90,7 @@ var koreanNames = map[string]string{
 var koreanWords = map[string]string{
 	noteMark: "글자 앞이나 글자 안의 쌍반점·줄바꿈 뒤에 있는 작은따옴표는 글자로 남기려고 붙인 것입니다",
 	"yes":    "예", "no": "아니오", notAudited: "대사 전", "changed": "서명 후 변경", signedNotSeen: "확인 불가",
+	"at_signing": "서명 시 봉인", "since": "서명 후 봉인", "not_yet": "미봉인", "unrecorded": "기록 없음",
 
 	// Verdicts and lines.
 	"reconciled": "일치", "reconciled_with_pending": "일치(대기 있음)", "incomplete": "확인불가", "breaks": "불일치", "error": "오류",
