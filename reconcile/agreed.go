@@ -30,7 +30,7 @@ const lastOpened = `COALESCE((SELECT max(t.at) FROM mismatch_trail t
 //
 // OFFSET keeps the planner from joining with a whole table: each open mismatch is looked up.
 func agreements() []string {
-	return []string{
+	return append([]string{
 		`m.kind = 'stale_unknown' AND EXISTS (SELECT 1 FROM payments p
 			WHERE p.payment_key = m.payment_key AND p.undecided_since IS NULL
 				AND NOT (p.status = 'waiting_for_deposit' AND EXISTS (SELECT 1 FROM work w
@@ -60,11 +60,6 @@ func agreements() []string {
 		// The deposit fell back, and is in the books no more; or its row has its money again.
 		`m.kind = 'order_without_payment' AND EXISTS (SELECT 1 FROM captures c WHERE c.payment_key = m.payment_key OFFSET 0)
 			AND NOT EXISTS (SELECT 1 FROM captures c WHERE c.payment_key = m.payment_key AND c.reversed_at IS NULL OFFSET 0)`,
-		`m.kind = 'history_changed' AND m.detail IN ('` + detailVanished + `', '` + detailTakenBack + `')
-			AND EXISTS (SELECT 1 FROM captures c WHERE c.transaction_key = m.transaction_key OFFSET 0)
-			AND NOT EXISTS (SELECT 1 FROM captures c WHERE c.transaction_key = m.transaction_key AND c.reversed_at IS NULL OFFSET 0)`,
-		`m.kind = 'history_changed' AND m.detail = '` + detailTakenBack + `' AND EXISTS (SELECT 1 FROM mirror g
-			WHERE g.transaction_key = m.transaction_key AND g.waiting_since IS NULL AND g.missing_since IS NULL OFFSET 0)`,
 		// Every capture that the list shows of it is booked, by the join of the audit: a payment may be taken twice.
 		`m.kind = 'payment_without_order' AND EXISTS (SELECT 1 FROM captures c WHERE c.payment_key = m.payment_key OFFSET 0)
 			AND NOT EXISTS (SELECT 1 FROM mirror g
@@ -75,8 +70,6 @@ func agreements() []string {
 		// Found by an answer before the list named the transaction, which is a mismatch of its own now.
 		`m.kind = 'payment_without_order' AND m.transaction_key IS NULL AND EXISTS (SELECT 1 FROM mismatches x
 			WHERE x.payment_key = m.payment_key AND x.kind = m.kind AND x.transaction_key IS NOT NULL OFFSET 0)`,
-		`m.kind = 'history_changed' AND m.detail = '` + detailVanished + `' AND EXISTS (SELECT 1 FROM mirror g
-			WHERE g.transaction_key = m.transaction_key AND g.missing_since IS NULL OFFSET 0)`,
 		`m.kind IN ('amount_differs', 'currency_differs') AND m.transaction_key IS NOT NULL AND EXISTS (SELECT 1 FROM cancels c
 			JOIN mirror g ON g.transaction_key = c.transaction_key
 			WHERE c.transaction_key = m.transaction_key AND c.amount = g.amount AND c.currency = g.currency OFFSET 0) AND ` + notAnswered,
@@ -94,10 +87,23 @@ func agreements() []string {
 			WHERE p.payment_key = m.payment_key AND (p.status = 'canceled' OR NOT p.surplus) OFFSET 0)`,
 		`m.kind = 'credits_already_spent' AND EXISTS (SELECT 1 FROM orders o JOIN credit_accounts a ON a.customer_id = o.customer_id
 			WHERE o.order_id = m.order_id AND a.granted - a.revoked - a.spent >= 0 OFFSET 0)`,
+		`m.kind IN ('quarantined', 'unrecognized_status') AND m.transaction_key IS NULL AND ` + recordedSince,
+	}, rowAgreements()...)
+}
+
+// rowAgreements are those of the kinds that say of one transaction that what the gateway says of it contradicts itself.
+func rowAgreements() []string {
+	return []string{
+		`m.kind = 'history_changed' AND m.detail IN ('` + detailVanished + `', '` + detailTakenBack + `')
+			AND EXISTS (SELECT 1 FROM captures c WHERE c.transaction_key = m.transaction_key OFFSET 0)
+			AND NOT EXISTS (SELECT 1 FROM captures c WHERE c.transaction_key = m.transaction_key AND c.reversed_at IS NULL OFFSET 0)`,
+		`m.kind = 'history_changed' AND m.detail = '` + detailTakenBack + `' AND EXISTS (SELECT 1 FROM mirror g
+			WHERE g.transaction_key = m.transaction_key AND g.waiting_since IS NULL AND g.missing_since IS NULL OFFSET 0)`,
+		`m.kind = 'history_changed' AND m.detail = '` + detailVanished + `' AND EXISTS (SELECT 1 FROM mirror g
+			WHERE g.transaction_key = m.transaction_key AND g.missing_since IS NULL OFFSET 0)`,
 		// The row was read exactly since, or its word has become known.
 		`m.kind IN ('quarantined', 'unrecognized_status') AND m.transaction_key IS NOT NULL AND EXISTS (SELECT 1 FROM mirror g
 			WHERE g.transaction_key = m.transaction_key AND g.kind <> 'unrecognized' AND g.last_seen_at > m.last_seen_at OFFSET 0)`,
-		`m.kind IN ('quarantined', 'unrecognized_status') AND m.transaction_key IS NULL AND ` + recordedSince,
 	}
 }
 

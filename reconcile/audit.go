@@ -154,11 +154,14 @@ func (r *round) compared(ctx context.Context, scope Scope, w window, watch watch
 	switch scope.Name {
 	case ScopeDay:
 		t, err = r.day(ctx, w, scope.Day, watch)
+		return t, enough, err
 	case ScopeRecent:
-		t, err = r.runningTally(ctx)
+		if t, err = r.runningTally(ctx); err != nil {
+			return nil, enough, err
+		}
 	case ScopeAll:
 	}
-	return t, enough, err
+	return t, enough, r.contradict(ctx, w, t, nil)
 }
 
 // compare reads everything in full, in one snapshot that cannot write. Each transaction that it looked at is handed to
@@ -200,6 +203,9 @@ func (a *Auditor) compareIn(ctx context.Context, tx pgx.Tx, scope Scope, now tim
 		return Statement{}, err
 	}
 	if _, err := a.captures(ctx, tx, w, t, see); err != nil {
+		return Statement{}, err
+	}
+	if err := r.contradict(ctx, w, t, see); err != nil {
 		return Statement{}, err
 	}
 	s := t.statement(w.reasons)

@@ -47,7 +47,8 @@ type dayRow struct {
 	Booked         *int64           `db:"booked"`
 }
 
-// closed is the transaction as a closed day has it, if it has it at all: a further name of a void is on no line.
+// closed is the transaction as a closed day has it, if it has it at all: a further name of a void is on no line, and of
+// what nobody can read nobody knows what moved.
 func (s seen) closed() (dayRow, bool) {
 	r := dayRow{
 		Movement: s.Movement, TransactionKey: s.TransactionKey, PaymentKey: s.PaymentKey, OrderID: s.OrderID,
@@ -59,7 +60,7 @@ func (s seen) closed() (dayRow, bool) {
 	if s.B.Present {
 		r.BookedCurrency, r.Booked = &s.B.Amount.Currency, &s.B.Amount.Minor
 	}
-	return r, r.Standing != ""
+	return r, r.Standing != "" && r.Movement != ""
 }
 
 // standing takes the worst of the lines that the transaction is on.

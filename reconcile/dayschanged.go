@@ -27,6 +27,9 @@ func (m markedKeys) days() touchedDays {
 	for _, key := range m.cancels {
 		t.marked[key] = true
 	}
+	for _, day := range m.dates {
+		t.days[day] = true
+	}
 	return t
 }
 

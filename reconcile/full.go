@@ -272,6 +272,9 @@ func (r *round) day(ctx context.Context, w window, d ledger.Day, watch watcher) 
 	if _, err := r.captures(ctx, r.tx, w, t, see); err != nil {
 		return nil, err
 	}
+	if err := r.contradict(ctx, w, t, see); err != nil {
+		return nil, err
+	}
 	onDay := w
 	onDay.bounds = r.w.bounds
 	if onDay.since.Before(w.since) {

@@ -55,7 +55,7 @@ func (m *Mirror) keepRows(
 	if err != nil {
 		return 0, err
 	}
-	fresh = compareAgain(b, rows, known)
+	fresh = m.compareAgain(b, rows, known)
 	m.unheardOf(b, rows, known)
 	if err := m.lacking(ctx, tx, b, rows, now); err != nil {
 		return 0, err
@@ -200,12 +200,16 @@ func (m *Mirror) columns(rows []pgclient.Transaction) columns {
 }
 
 // compareAgain compares the money of rows seen before with their first reading, and counts the new ones. The word alone
-// decides the kind, so a kind that was corrected since does not look like a change.
-func compareAgain(b *gathered, rows []pgclient.Transaction, known map[string]mirrored) (fresh int) {
+// decides the kind, so a kind that was corrected since does not look like a change. What belongs to other systems, or to
+// the time before the books were opened, may change.
+func (m *Mirror) compareAgain(b *gathered, rows []pgclient.Transaction, known map[string]mirrored) (fresh int) {
 	for _, r := range rows {
 		k := known[r.TransactionKey]
 		if k.Fresh {
 			fresh++
+			continue
+		}
+		if k.Foreign || r.At.Before(m.cfg.OpeningAt) {
 			continue
 		}
 		first := ledger.Money{Minor: k.Amount, Currency: k.Currency}

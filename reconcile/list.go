@@ -29,7 +29,7 @@ func Movements() []Movement { return []Movement{MovementCapture, MovementCancel}
 // Captures have no lines of their own in a statement. Theirs are applied (its Booked), sweeping (its Pending), accepted
 // and unexplained (its Missing).
 type Row struct {
-	Movement       Movement
+	Movement       Movement // empty: nobody can tell, of a row that cannot be read
 	Line           LineName
 	OrderID        string
 	PaymentKey     string

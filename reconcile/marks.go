@@ -23,15 +23,19 @@ type keys struct{ cancels, payments []string }
 type markedKeys struct {
 	keys
 
-	of []string // payments on which something else may depend
+	of    []string // payments on which something else may depend
+	dates []string // business days of which something is said otherwise, whatever was compared
 }
 
 func marked(marks []dirtyRow) markedKeys {
 	var m markedKeys
 	for _, d := range marks {
-		if d.Subject == string(aboutCancel) {
+		switch d.Subject {
+		case string(aboutCancel):
 			m.cancels = append(m.cancels, d.Key)
-		} else {
+		case "day":
+			m.dates = append(m.dates, d.Key)
+		default:
 			m.payments = append(m.payments, d.Key)
 		}
 		m.of = append(m.of, d.PaymentKey)

@@ -165,7 +165,7 @@ func (m *Metrics) audited(s Statement, now time.Time) {
 	if s.Verdict == VerdictError {
 		return
 	}
-	m.breaks.WithLabelValues(string(s.Scope)).Set(float64(len(s.findings)))
+	m.breaks.WithLabelValues(string(s.Scope)).Set(float64(s.breaks()))
 	m.drifted.WithLabelValues(string(s.Scope)).Add(float64(s.drifted))
 	count := 0
 	for _, c := range moneyCurrencies() {

@@ -49,8 +49,9 @@ type Statement struct {
 	Digest string `json:"digest,omitempty"` // of what a closed day says; empty where the whole day was not seen
 	Since  *Since `json:"since,omitempty"`  // what changed since the day's earlier closing run
 
-	findings []ledger.Finding
-	drifted  int // how many; Drift names the first
+	findings     []ledger.Finding
+	contradicted int // breaks that are mismatches already, and that no comparison finds
+	drifted      int // how many; Drift names the first
 }
 
 // Looked is what the audit looked at: a passing audit that looked at nothing shows it.
@@ -169,6 +170,8 @@ type tally struct {
 	findings  []ledger.Finding
 	orders    map[string]*orderState
 	agreedMax int // of what agrees, this many are listed on its line
+
+	contradicted int
 }
 
 type lineKey struct {
@@ -250,7 +253,7 @@ func (t *tally) figures() map[lineKey]total {
 // statement puts the lines in order and says what they come to. The incomplete reasons are the caller's.
 func (t *tally) statement(reasons []string) Statement {
 	t.rollUp()
-	s := Statement{AsOf: t.bounds.asOf, StartedAt: t.bounds.now, Reasons: reasons, findings: t.findings}
+	s := Statement{AsOf: t.bounds.asOf, StartedAt: t.bounds.now, Reasons: reasons, findings: t.findings, contradicted: t.contradicted}
 	sums := t.figures()
 	for _, c := range currenciesOf(sums) {
 		figure := func(name LineName) Figure { return sums[lineKey{name, c}].Figure }
@@ -356,6 +359,9 @@ func (f fact) since() time.Time {
 	return f.W.OpenedAt
 }
 
+// breaks counts the contradictions.
+func (s Statement) breaks() int { return len(s.findings) + s.contradicted }
+
 // verdictOf takes the worst. A contradiction that was seen stands even when the list was not read to its end; the
 // absence of one means nothing then.
 func verdictOf(s Statement) Verdict {
@@ -370,7 +376,7 @@ func verdictOf(s Statement) Verdict {
 		pending = pending || taken.Pending.Count > 0
 	}
 	switch {
-	case len(s.findings) > 0:
+	case s.breaks() > 0:
 		return VerdictBreaks
 	case len(s.Reasons) > 0:
 		return VerdictIncomplete

@@ -252,7 +252,7 @@ func (s *story) vanishCapture() bool {
 	})
 	s.expect(claim{
 		kind: ledger.KindHistoryChanged, payments: []string{x.key}, transaction: row.Key, why: "the row is gone", due: s.night(),
-		covers: paid,
+		shadow: true, covers: paid,
 	})
 	s.tell("the list forgets the capture %s", row.Key)
 	return true
@@ -266,7 +266,10 @@ func (s *story) unlistDeposit() bool {
 	}
 	x.spoilt = true
 	due := s.night().Add(3 * time.Hour)
-	changed := claim{kind: ledger.KindHistoryChanged, payments: []string{x.key}, transaction: row.Key, why: "the list takes the deposit back", due: due}
+	changed := claim{
+		kind: ledger.KindHistoryChanged, payments: []string{x.key}, transaction: row.Key, why: "the list takes the deposit back", due: due,
+		breaks: s.clock.Now(), broken: due, day: ledger.DayOf(row.At),
+	}
 	if s.rng.IntN(2) == 0 {
 		s.front.with(func() {
 			s.front.forged[row.Key] = map[string]json.RawMessage{"status": json.RawMessage(`"WAITING_FOR_DEPOSIT"`)}
@@ -274,6 +277,7 @@ func (s *story) unlistDeposit() bool {
 		s.tell("the list shows the deposit %s as waiting", row.Key)
 	} else {
 		s.front.with(func() { s.front.hidden[row.Key] = true })
+		changed.breaks, changed.broken, changed.day, changed.shadow = time.Time{}, time.Time{}, "", true
 		changed.covers = s.expect(claim{
 			kind: ledger.KindOrderWithoutPayment, payments: []string{x.key}, why: "the row of its deposit is gone",
 			due: due, breaks: s.clock.Now(), broken: due,
@@ -329,7 +333,7 @@ func (s *story) changeRow() bool {
 	s.forge(row.Key, fmt.Sprint(row.won()+1))
 	s.expect(claim{
 		kind: ledger.KindHistoryChanged, payments: []string{x.key}, transaction: row.Key, why: "the row has another amount than before",
-		due: s.night(),
+		due: s.night(), breaks: s.clock.Now(), broken: s.night(), day: ledger.DayOf(row.At),
 	})
 	s.tell("the row %s changes", row.Key)
 	return true
@@ -345,6 +349,7 @@ func (s *story) oddRow(kind ledger.Kind, word, amount string) bool {
 	s.must(s.gateway.PutTransaction(s.row(key, x.key, x.order, word, amount, s.clock.Now())))
 	s.expect(claim{
 		kind: kind, payments: []string{x.key}, transaction: key, why: "the row cannot be read", due: s.clock.Now().Add(soon),
+		breaks: s.clock.Now(), broken: s.clock.Now().Add(soon), day: ledger.DayOf(s.clock.Now()),
 	})
 	return true
 }

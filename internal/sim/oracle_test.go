@@ -27,6 +27,8 @@ type claim struct {
 	due time.Time // surely from then on
 	// A full audit shows it on its line of breaks: not before breaks, and surely from broken on. Zero = never.
 	breaks, broken time.Time
+	day            ledger.Day  // whose closing run shows it as well, in the end; "" = another's, or none
+	shadow         bool        // shown only where the break of the same transaction that it covers is not
 	settles        bool        // the books agree again in the end, and it is resolved by itself
 	accepted       bool        // a person accepts the difference: no audit shows it any more
 	covers         *claim      // who accepts this has accepted that break too
@@ -171,7 +173,7 @@ func (s *story) requireExplained(what string, statement reconcile.Statement) {
 	claims := s.due()
 	for _, e := range statement.Line(reconcile.LineBreaks, ledger.KRW).Entries {
 		if !slices.ContainsFunc(claims, func(c *claim) bool {
-			return c.shows(e) && !c.breaks.IsZero() && !s.clock.Now().Before(c.breaks)
+			return c.shows(e) && (c.shadow || (!c.breaks.IsZero() && !s.clock.Now().Before(c.breaks)))
 		}) {
 			s.Errorf("%s: FALSE ALARM: %s of payment %s, transaction %s: %s", what, e.Kind, e.PaymentKey, e.TransactionKey, e.Note)
 		}
@@ -304,9 +306,14 @@ func (s *story) accept() {
 			_, err = ledger.ChangeMismatch(s.ctx(), tx, found[0].ID, ledger.Change{Step: ledger.StepConfirm, By: "os:auditor"}, two, s.now())
 			return err
 		}))
-		c.accepted, c.breaks, c.broken = true, time.Time{}, time.Time{}
+		c.accepted, c.shadow, c.breaks, c.broken = true, false, time.Time{}, time.Time{}
 		if c.covers != nil {
 			c.covers.breaks, c.covers.broken = time.Time{}, time.Time{}
+		}
+		for _, other := range s.claims {
+			if other.covers == c && !other.accepted { // who accepts the money alone still sees that the row changed
+				other.breaks, other.broken = s.clock.Now(), s.clock.Now()
+			}
 		}
 		s.tell("a person accepts %s", c)
 		s.accepts++
@@ -362,8 +369,22 @@ func (s *story) requireClosed(final bool) {
 		var statement reconcile.Statement
 		s.must(json.Unmarshal(c.Statement, &statement))
 		s.requireExplained("the closing of "+string(day), statement)
+		if final {
+			s.requireContradicted(day, statement)
+		}
 		if v := reconcile.Verdict(c.Verdict); final && v == reconcile.VerdictIncomplete {
 			s.Errorf("the closing of %s is %s: %v", day, v, statement.Reasons)
+		}
+	}
+}
+
+// requireContradicted: a day whose list contradicts itself does not say that it is reconciled.
+func (s *story) requireContradicted(day ledger.Day, statement reconcile.Statement) {
+	s.Helper()
+	entries := statement.Line(reconcile.LineBreaks, ledger.KRW).Entries
+	for _, c := range s.claims {
+		if c.day == day && !c.accepted && (!slices.ContainsFunc(entries, c.shows) || statement.Verdict != reconcile.VerdictBreaks) {
+			s.Errorf("the closing of %s is %s and shows %d breaks, want this among them: %s", day, statement.Verdict, len(entries), c)
 		}
 	}
 }

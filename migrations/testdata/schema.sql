@@ -38,6 +38,19 @@ BEGIN
     RETURN NULL;
 END $$;
 
+-- Name: audit_dirty_contradicted(); Type: FUNCTION; Schema: public; Owner: -
+
+CREATE FUNCTION public.audit_dirty_contradicted() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    INSERT INTO audit_dirty (subject, key, payment_key)
+    SELECT 'day', to_char(COALESCE((SELECT g.at FROM mirror g WHERE g.transaction_key = NEW.transaction_key),
+        CASE WHEN NEW.gateway ->> 'at' ~ '^2[0-9]{3}-' THEN (NEW.gateway ->> 'at')::timestamptz END,
+        NEW.opened_at) AT TIME ZONE 'Asia/Seoul', 'YYYY-MM-DD'), '';
+    RETURN NULL;
+END $$;
+
 -- Name: audit_dirty_everything(); Type: FUNCTION; Schema: public; Owner: -
 
 CREATE FUNCTION public.audit_dirty_everything() RETURNS trigger
@@ -427,7 +440,7 @@ CREATE TABLE public.audit_dirty (
     subject text NOT NULL,
     key text NOT NULL,
     payment_key text NOT NULL,
-    CONSTRAINT audit_dirty_subject_known CHECK ((subject = ANY (ARRAY['cancel'::text, 'capture'::text, 'everything'::text])))
+    CONSTRAINT audit_dirty_subject_known CHECK ((subject = ANY (ARRAY['cancel'::text, 'capture'::text, 'day'::text, 'everything'::text])))
 )
 WITH (autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='5000', autovacuum_vacuum_insert_scale_factor='0', autovacuum_vacuum_insert_threshold='5000');
 
@@ -437,7 +450,7 @@ COMMENT ON TABLE public.audit_dirty IS 'Keys whose comparison may come to someth
 
 -- Name: COLUMN audit_dirty.key; Type: COMMENT; Schema: public; Owner: -
 
-COMMENT ON COLUMN public.audit_dirty.key IS 'The transaction key of a cancel; of captures the payment key.';
+COMMENT ON COLUMN public.audit_dirty.key IS 'The transaction key of a cancel; of captures the payment key; of a day its date.';
 
 -- Name: COLUMN audit_dirty.payment_key; Type: COMMENT; Schema: public; Owner: -
 
@@ -2292,6 +2305,14 @@ CREATE TRIGGER mismatch_trail_no_truncate BEFORE TRUNCATE ON public.mismatch_tra
 -- Name: mismatches mismatches_changed; Type: TRIGGER; Schema: public; Owner: -
 
 CREATE TRIGGER mismatches_changed BEFORE UPDATE ON public.mismatches FOR EACH ROW EXECUTE FUNCTION public.mismatch_changed();
+
+-- Name: mismatches mismatches_contradicted; Type: TRIGGER; Schema: public; Owner: -
+
+CREATE TRIGGER mismatches_contradicted AFTER INSERT ON public.mismatches FOR EACH ROW WHEN (((new.status <> 'resolved'::text) AND (new.transaction_key IS NOT NULL) AND (new.kind = ANY (ARRAY['history_changed'::text, 'quarantined'::text, 'unrecognized_status'::text])))) EXECUTE FUNCTION public.audit_dirty_contradicted();
+
+-- Name: mismatches mismatches_contradicted_changed; Type: TRIGGER; Schema: public; Owner: -
+
+CREATE TRIGGER mismatches_contradicted_changed AFTER UPDATE ON public.mismatches FOR EACH ROW WHEN (((new.transaction_key IS NOT NULL) AND (new.kind = ANY (ARRAY['history_changed'::text, 'quarantined'::text, 'unrecognized_status'::text])) AND ((((old.status = 'resolved'::text) IS DISTINCT FROM (new.status = 'resolved'::text)) OR (old.currency IS DISTINCT FROM new.currency)) OR (old.amount IS DISTINCT FROM new.amount)))) EXECUTE FUNCTION public.audit_dirty_contradicted();
 
 -- Name: mismatches mismatches_dirty_changed; Type: TRIGGER; Schema: public; Owner: -
 

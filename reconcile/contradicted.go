@@ -1,0 +1,149 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"daesa/ledger"
+)
+
+// What the gateway says of one transaction can contradict itself where both books agree: its row of the list came again
+// with other money than first read, is gone, has a word that nobody knows, or money that cannot be held. No comparison
+// shows that, because the mirror keeps what it read first. The open mismatch about the row does, and as long as it is open
+// the day of the row breaks. It stands beside the identity like every break, and is summed nowhere else.
+
+// contradiction is an open mismatch about one transaction that no comparison shows.
+type contradiction struct {
+	Kind           ledger.Kind      `db:"kind"`
+	TransactionKey string           `db:"transaction_key"`
+	PaymentKey     string           `db:"payment_key"`
+	OrderID        string           `db:"order_id"`
+	Currency       ledger.Currency  `db:"currency"`
+	Amount         int64            `db:"amount"` // at risk; nothing where nobody can hold it
+	Detail         string           `db:"detail"`
+	At             time.Time        `db:"at"`
+	ListedAs       string           `db:"listed_as"` // the kind of its row; empty where the mirror holds none
+	Listed         *int64           `db:"listed"`
+	ListedCurrency *ledger.Currency `db:"listed_currency"`
+	Booked         *int64           `db:"booked"`
+	BookedCurrency *ledger.Currency `db:"booked_currency"`
+}
+
+// contradictions reads what is open about the transactions of a window, in the order in which they happened. It costs what
+// is open, whatever ever happened. One whose sides agree by now is none: the run resolves it when it ends.
+//
+// A row that cannot be held has no place in the mirror and is of the day that it names, or else of the day on which it was
+// found; where it names no currency that is known, it is listed as won.
+func (r *round) contradictions(ctx context.Context, w window) ([]contradiction, error) {
+	rows, err := r.tx.Query(ctx, `
+		SELECT m.kind, m.transaction_key, COALESCE(g.payment_key, m.payment_key, '') AS payment_key,
+			COALESCE(g.order_id, m.order_id, '') AS order_id, COALESCE(m.currency, c.currency, 'KRW') AS currency,
+			CASE WHEN m.currency IS NULL THEN 0 ELSE COALESCE(m.amount, 0) END AS amount, m.detail, d.at,
+			COALESCE(g.kind, '') AS listed_as, g.amount AS listed, g.currency AS listed_currency,
+			b.amount AS booked, b.currency AS booked_currency
+		FROM (SELECT x.mismatch_id, x.kind, x.transaction_key, x.payment_key, x.order_id, x.currency, x.amount, x.detail, x.gateway,
+				x.opened_at, x.last_seen_at
+			FROM mismatches x
+			WHERE x.status <> 'resolved'
+			OFFSET 0) m
+		LEFT JOIN LATERAL (
+			SELECT x.transaction_key, x.payment_key, x.order_id, x.kind, x.amount, x.currency, x.at, x.is_foreign FROM mirror x
+			WHERE x.transaction_key = m.transaction_key
+			LIMIT 1) g ON true
+		CROSS JOIN LATERAL (SELECT COALESCE(g.at,
+			CASE WHEN m.gateway ->> 'at' ~ '^2[0-9]{3}-' THEN (m.gateway ->> 'at')::timestamptz END, m.opened_at) AS at) d
+		LEFT JOIN unnest(@currencies::text[]) AS c (currency) ON c.currency = m.gateway ->> 'currency'
+		LEFT JOIN LATERAL (
+			(SELECT x.amount, x.currency FROM cancels x WHERE g.kind = 'cancel' AND x.transaction_key = g.transaction_key)
+			UNION ALL
+			(SELECT x.amount, x.currency FROM captures x
+				WHERE g.kind = 'capture' AND x.payment_key = g.payment_key AND (x.transaction_key = g.transaction_key OR x.transaction_key IS NULL)
+				ORDER BY x.transaction_key NULLS LAST
+				LIMIT 1)
+			LIMIT 1) b ON true
+		WHERE m.transaction_key IS NOT NULL AND m.kind IN ('history_changed', 'quarantined', 'unrecognized_status')
+			AND d.at >= @from AND d.at < @to AND NOT COALESCE(g.is_foreign, false)
+			AND NOT (`+strings.Join(rowAgreements(), " OR ")+`)
+		ORDER BY d.at, m.transaction_key COLLATE "C", m.kind`,
+		pgx.StrictNamedArgs{"from": w.from, "to": w.until(), "currencies": moneyCurrencies()})
+	if err != nil {
+		return nil, fmt.Errorf("look for what contradicts itself: %w", err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByName[contradiction])
+	if err != nil {
+		return nil, fmt.Errorf("look for what contradicts itself: %w", err)
+	}
+	return all, nil
+}
+
+// contradict adds to the tally what is open about the transactions of a window, each once, unless the comparison has found
+// a break of the same transaction by itself.
+func (r *round) contradict(ctx context.Context, w window, t *tally, see func(seen) error) error {
+	all, err := r.contradictions(ctx, w)
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	found := t.broken()
+	for _, c := range all {
+		if found[c.TransactionKey] {
+			continue
+		}
+		found[c.TransactionKey] = true
+		t.contradict(c)
+		if err := tell(see, c.seen()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// broken names the transactions that break.
+func (t *tally) broken() map[string]bool {
+	keys := make(map[string]bool)
+	for k, entries := range t.entries {
+		for _, e := range entries {
+			if k.name == LineBreaks {
+				keys[e.TransactionKey] = true
+			}
+		}
+	}
+	return keys
+}
+
+// contradict puts what contradicts itself on its line. It is a mismatch already, so nothing is found by it.
+func (t *tally) contradict(c contradiction) {
+	t.contradicted++
+	t.totals.add(share{Day: ledger.DayOf(c.At), Line: LineBreaks, Currency: c.Currency, Count: 1, Amount: c.Amount})
+	key := lineKey{LineBreaks, c.Currency}
+	t.entries[key] = append(t.entries[key], Entry{
+		OrderID: c.OrderID, PaymentKey: c.PaymentKey, TransactionKey: c.TransactionKey, Amount: c.Amount, Since: c.At.UTC(),
+		Note: c.Detail, Kind: c.Kind,
+	})
+}
+
+// seen is the row as a run of a day looked at it. What nobody can read moved nobody knows which way.
+func (c contradiction) seen() seen {
+	atRisk := ledger.Money{Minor: c.Amount, Currency: c.Currency}
+	return seen{
+		judged: judged{
+			parts:   []part{{LineBreaks, 1, atRisk}},
+			finding: &ledger.Finding{Kind: c.Kind, Detail: c.Detail, AtRisk: atRisk},
+		},
+		Movement: c.movement(), TransactionKey: c.TransactionKey, PaymentKey: c.PaymentKey, OrderID: c.OrderID,
+		G: sideOf(c.ListedCurrency, c.Listed, &c.At), B: sideOf(c.BookedCurrency, c.Booked, &c.At), At: c.At,
+	}
+}
+
+func (c contradiction) movement() Movement {
+	switch c.ListedAs {
+	case "capture":
+		return MovementCapture
+	case "cancel":
+		return MovementCancel
+	}
+	return ""
+}
