@@ -19,39 +19,53 @@ const (
 	listedAgeMax  = time.Hour
 )
 
-// cancelOwed asks about a cancel that a notice claimed, that the list shows, or that the gateway has not finished.
-// At the last chance of a mere claim the answer is final: either the gateway shows the cancel and it is booked, or the
-// claim is refuted. A gateway that cannot be asked refutes nothing.
-func (s *Sweeper) cancelOwed(ctx context.Context, i item) (Result, error) {
-	channel := ledger.ChannelSweep
-	if i.lastChance(s.cfg.now()) {
-		channel = ledger.ChannelLastChance
+// lastChanceShared is how long before its own last chance a claim shares that of another claim of its payment: the sender's
+// last redelivery has been due for five minutes by then, and each claim of many would cost a question of its own.
+const lastChanceShared = 10 * time.Minute
+
+// cancelOwed asks about a cancel that the list shows or that the gateway has not finished, or about all cancels of one
+// payment that notices claim. At the last chance of a mere claim the answer is final: either the gateway shows the cancel and
+// it is booked, or the claim is refuted. A gateway that cannot be asked refutes nothing.
+func (s *Sweeper) cancelOwed(ctx context.Context, rows []item) (Result, error) {
+	channel, last, first := ledger.ChannelSweep, s.cfg.now(), rows[0]
+	if slices.ContainsFunc(rows, func(i item) bool { return i.lastChance(last) }) {
+		channel, last = ledger.ChannelLastChance, last.Add(lastChanceShared)
 	}
-	seen, err := s.cfg.Gateway.Recover(ctx, channel, i.PaymentKey)
+	seen, err := s.cfg.Gateway.Recover(ctx, channel, first.PaymentKey)
 	switch {
 	case notFound(err):
-		return s.noted(ctx, i, conclusion{result: ResultWaiting, answer: "the gateway knows no such payment"})
+		c := conclusion{result: ResultWaiting, answer: "the gateway knows no such payment", denied: first.Kind == ledger.WorkCancelClaimed}
+		return s.concludeAll(ctx, rows, func(pgx.Tx) ([]conclusion, error) { return slices.Repeat([]conclusion{c}, len(rows)), nil })
 	case err != nil:
-		return s.unread(ctx, i, err)
+		return s.unread(ctx, rows, err)
 	}
-	if i.Kind == ledger.WorkCancelListed {
-		seen.Listed = i.TransactionKey
+	if first.Kind == ledger.WorkCancelListed {
+		seen.Listed = first.TransactionKey
 	}
-	return s.conclude(ctx, i, func(tx pgx.Tx) (conclusion, error) {
+	return s.concludeAll(ctx, rows, func(tx pgx.Tx) ([]conclusion, error) {
 		recorded, err := s.cfg.Ledger.Record(ctx, tx, seen)
 		if errors.Is(err, ledger.ErrNotFound) {
-			if recorded, err = s.adoptForCancel(ctx, tx, i, seen); errors.Is(err, ledger.ErrNotFound) {
-				return s.strangeCancel(ctx, tx, i, seen)
+			if recorded, err = s.adoptForCancel(ctx, tx, first, seen); errors.Is(err, ledger.ErrNotFound) {
+				c, err := s.strangeCancel(ctx, tx, first, seen)
+				return slices.Repeat([]conclusion{c}, len(rows)), err
 			}
 		}
 		if err != nil {
-			return conclusion{}, err
+			return nil, err
 		}
-		return s.cancelConclusion(ctx, tx, i, seen, recorded)
+		all := make([]conclusion, len(rows))
+		for n, i := range rows {
+			if all[n], err = s.cancelConclusion(ctx, tx, i, seen, recorded, i.lastChance(last)); err != nil {
+				return nil, err
+			}
+		}
+		return all, nil
 	})
 }
 
-func (s *Sweeper) cancelConclusion(ctx context.Context, tx pgx.Tx, i item, seen ledger.Observation, r ledger.Recorded) (conclusion, error) {
+func (s *Sweeper) cancelConclusion(
+	ctx context.Context, tx pgx.Tx, i item, seen ledger.Observation, r ledger.Recorded, last bool,
+) (conclusion, error) {
 	c := conclusion{result: ResultWaiting, answer: "the gateway says " + seen.Word}
 	switch {
 	case r.Outcome == ledger.OutcomeConflict:
@@ -71,9 +85,10 @@ func (s *Sweeper) cancelConclusion(ctx context.Context, tx pgx.Tx, i item, seen 
 	case i.Kind == ledger.WorkCancelListed:
 		c.answer = "the payment does not show the listed cancel"
 		return c, s.doubtListed(ctx, tx, i, seen, r.After)
-	case i.Kind == ledger.WorkCancelClaimed && i.lastChance(s.cfg.now()):
+	case i.Kind == ledger.WorkCancelClaimed && last:
 		c.result, c.close, c.answer = ResultRefuted, ledger.ClosedRefuted, "the gateway shows no such cancel"
 	}
+	c.denied = i.Kind == ledger.WorkCancelClaimed
 	return c, nil
 }
 

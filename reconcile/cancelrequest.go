@@ -31,7 +31,7 @@ func (s *Sweeper) cancelRequest(ctx context.Context, i item) (Result, error) {
 	}
 	permit, err := s.cfg.Gateway.ReserveCancel(ctx)
 	if err != nil {
-		return s.unanswered(ctx, i, err)
+		return s.unanswered(ctx, []item{i}, err)
 	}
 	defer permit.Release()
 	ctx, stop := detached(ctx, sendLimit)
@@ -213,7 +213,7 @@ func (s *Sweeper) cancelLost(ctx context.Context, i item, r ledger.CancelRequest
 func (s *Sweeper) cancelTooOld(ctx context.Context, i item, r ledger.CancelRequest) (Result, error) {
 	seen, err := s.cfg.Gateway.Recover(ctx, ledger.ChannelSweep, r.PaymentKey)
 	if err != nil {
-		return s.unread(ctx, i, err)
+		return s.unread(ctx, []item{i}, err)
 	}
 	return s.concludeLook(ctx, i, r, seen, reply{word: "never processed", text: "the request is too old to be sent again", refusable: true})
 }

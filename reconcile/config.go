@@ -69,6 +69,8 @@ type Config struct {
 	// Slots is how many rows of work are asked about at once: no more than the gateway client lets this instance ask,
 	// see [SlotsOf], or the others are refused for nothing.
 	Slots int
+	// Replicas is how many instances there are; each has its share of the questions that may find nothing.
+	Replicas int
 	// Lease is how long a claimed row of work is left alone. It must outlast everything one row can take, so that
 	// only a crash lets it run out.
 	Lease time.Duration
@@ -81,6 +83,7 @@ func (c Config) withDefaults() Config {
 	c.Stretch = cmp.Or(c.Stretch, 50_000)
 	c.Pace = cmp.Or(c.Pace, time.Second)
 	c.Slots = cmp.Or(c.Slots, SlotsOf(0, 1))
+	c.Replicas = cmp.Or(c.Replicas, 1)
 	c.Lease = cmp.Or(c.Lease, 2*time.Minute)
 	return c
 }
@@ -105,6 +108,8 @@ func (c Config) validate() error {
 		return errors.New("reconcile: PageSize must lie between 1 and 5,000")
 	case c.Slots < 1:
 		return errors.New("reconcile: Slots must be at least 1")
+	case c.Replicas < 1:
+		return errors.New("reconcile: Replicas must be at least 1")
 	case c.Lease < leaseLeast:
 		return errors.New("reconcile: Lease must be at least 2 minutes, or a row in hand could be taken twice")
 	}
@@ -132,7 +137,7 @@ func New(cfg Config) (*Reconciler, error) {
 		return nil, err
 	}
 	return &Reconciler{
-		Sweeper: &Sweeper{cfg: cfg},
+		Sweeper: &Sweeper{cfg: cfg, claims: newAllowance(cfg.Slots, cfg.Replicas)},
 		Mirror:  &Mirror{cfg: cfg},
 		Auditor: &Auditor{cfg: cfg},
 	}, nil

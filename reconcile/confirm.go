@@ -35,7 +35,7 @@ func (s *Sweeper) confirmUnknown(ctx context.Context, i item) (Result, error) {
 	case notFound(err):
 		return s.nowhere(ctx, i)
 	case err != nil:
-		return s.unread(ctx, i, err)
+		return s.unread(ctx, []item{i}, err)
 	}
 	if seen.Evidence == ledger.EvidenceOpen && seen.PaymentKey == i.PaymentKey {
 		if payment, ok, err := s.confirmable(ctx, i); err != nil {
@@ -77,7 +77,7 @@ func (s *Sweeper) confirmable(ctx context.Context, i item) (ledger.Payment, bool
 func (s *Sweeper) confirmAgain(ctx context.Context, i item, p ledger.Payment) (Result, error) {
 	permit, err := s.cfg.Gateway.ReserveConfirm(ctx)
 	if err != nil {
-		return s.unanswered(ctx, i, err)
+		return s.unanswered(ctx, []item{i}, err)
 	}
 	defer permit.Release()
 	ctx, stop := detached(ctx, sendLimit)
@@ -99,13 +99,13 @@ func (s *Sweeper) confirmAgain(ctx context.Context, i item, p ledger.Payment) (R
 	case pgclient.VerdictRefused, pgclient.VerdictAsk:
 		seen, err := s.cfg.Gateway.Recover(ctx, ledger.ChannelRecover, p.Key)
 		if err != nil {
-			return s.unread(ctx, i, err)
+			return s.unread(ctx, []item{i}, err)
 		}
 		return s.recordConfirm(ctx, i, seen)
 	case pgclient.VerdictUnknown, pgclient.VerdictUnprocessed:
 		// Lost, or turned away now; the attempt before this one is as doubtful as it was.
 	}
-	return s.unread(ctx, i, result.Err)
+	return s.unread(ctx, []item{i}, result.Err)
 }
 
 // doubt records that nobody knows what came of the payment's attempt, and reports whether that is still so and still

@@ -21,7 +21,7 @@ func (s *Sweeper) depositWatch(ctx context.Context, i item) (Result, error) {
 			i.nextLook = next
 		}
 		if !i.nextLook.IsZero() || payment.Status == ledger.StatusWaitingForDeposit || s.cfg.now().Before(i.Deadline.Add(day)) {
-			return s.unread(ctx, i, err)
+			return s.unread(ctx, []item{i}, err)
 		}
 		return s.noted(ctx, i, conclusion{result: ResultExpired, answer: "unanswered: " + err.Error(), close: ledger.ClosedExpired})
 	}

@@ -18,6 +18,7 @@ import (
 // Metrics counts and shows what is owed, what the list and the audits say, and what is wrong.
 type Metrics struct {
 	workOpen, workOldest, workOverdue      *prometheus.GaugeVec
+	workDue                                *prometheus.GaugeVec
 	unknownPayments, unknownAge            prometheus.Gauge
 	unknownAmount                          *prometheus.GaugeVec
 	sweptTotal, resentTotal                *prometheus.CounterVec
@@ -59,6 +60,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		workOpen:               gauges("work_open", "Open work by kind: answers still owed.", "kind"),
 		workOldest:             gauges("work_oldest_age_seconds", "Age of the oldest open work by kind; zero when there is none.", "kind"),
 		workOverdue:            gauges("work_past_deadline", "Open work past its deadline by kind. For cancels that is past the last chance.", "kind"),
+		workDue:                gauges("work_due", "Open work by kind that is due and waits to be asked about. Claims are many after a storm of notices, whose questions are bounded.", "kind"),
 		unknownPayments:        gauge("unknown_payments", "Payments whose confirm has an outcome that nobody knows yet."),
 		unknownAge:             gauge("unknown_oldest_age_seconds", "Age of the oldest payment in doubt; zero when there is none."),
 		unknownAmount:          gauges("unknown_amount_minor", "Money of payments in doubt, minor units.", "currency"),
@@ -96,6 +98,7 @@ func (m *Metrics) start() {
 		m.workOpen.WithLabelValues(string(k))
 		m.workOldest.WithLabelValues(string(k))
 		m.workOverdue.WithLabelValues(string(k))
+		m.workDue.WithLabelValues(string(k))
 		for _, r := range Results() {
 			m.sweptTotal.WithLabelValues(string(k), string(r))
 		}
@@ -197,6 +200,7 @@ func (s *Sweeper) measure(ctx context.Context) error {
 		SELECT 'oldest', kind, extract(epoch FROM @now::timestamptz - min(opened_at))::bigint FROM work WHERE closed_at IS NULL GROUP BY kind
 		UNION ALL
 		SELECT 'overdue', kind, count(*) FROM work WHERE closed_at IS NULL AND deadline < @now GROUP BY kind
+		UNION ALL SELECT 'due', kind, count(*) FROM work WHERE closed_at IS NULL AND due_at <= @now GROUP BY kind
 		UNION ALL
 		SELECT 'unknown', '', count(*) FROM payments WHERE undecided_since IS NOT NULL
 		UNION ALL
@@ -272,6 +276,7 @@ func (m *Metrics) show(figures []gaugeRow) {
 		m.workOpen.WithLabelValues(string(k)).Set(value("open", string(k)))
 		m.workOldest.WithLabelValues(string(k)).Set(value("oldest", string(k)))
 		m.workOverdue.WithLabelValues(string(k)).Set(value("overdue", string(k)))
+		m.workDue.WithLabelValues(string(k)).Set(value("due", string(k)))
 	}
 	for _, k := range ledger.Kinds() {
 		m.mismatchesOpen.WithLabelValues(string(k)).Set(value("mismatch", string(k)))

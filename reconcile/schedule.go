@@ -16,12 +16,30 @@ func nextDue(kind ledger.WorkKind, attempts int, now, deadline time.Time, eager 
 	if !eager && awaitsNotice(kind) && now.Before(deadline) {
 		return deadline
 	}
-	steps := stepsOf(kind)
-	due := now.Add(steps[min(max(attempts, 1), len(steps))-1])
+	due := now.Add(stepAfter(stepsOf(kind), attempts))
 	if now.Before(deadline) && due.After(deadline) && kind != ledger.WorkConfirmUnknown && kind != ledger.WorkCancelRequest {
 		return deadline
 	}
 	return due
+}
+
+// nextAfterDenial is nextDue for a claim whose cancel the gateway does not show, after so many questions about its payment.
+// A cancel that is real comes up by itself: in the gateway's list, which every poll reads, and by the sender's redeliveries.
+// So the claim costs no more questions than the sender makes in all, and the last chance is one of them.
+func nextAfterDenial(attempts int, now, deadline time.Time, eager bool) time.Time {
+	if !eager && now.Before(deadline) {
+		return deadline
+	}
+	due := now.Add(stepAfter([]time.Duration{time.Hour, 6 * time.Hour, day}, attempts))
+	if now.Before(deadline) && due.After(deadline) {
+		return deadline
+	}
+	return due
+}
+
+// stepAfter is the wait after the given number of questions.
+func stepAfter(steps []time.Duration, attempts int) time.Duration {
+	return steps[min(max(attempts, 1), len(steps))-1]
 }
 
 // awaitsNotice reports whether the gateway's own redeliveries may still settle the work.

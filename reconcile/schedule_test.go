@@ -1,10 +1,12 @@
 package reconcile
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"daesa/ledger"
+	"daesa/pgclient"
 )
 
 func TestNextDue(t *testing.T) {
@@ -57,6 +59,31 @@ func TestNextDue(t *testing.T) {
 				t.Errorf("got %s, want %s", got.Sub(now), test.want)
 			}
 		})
+	}
+}
+
+// TestNextAfterDenial: after its first question a claim that is not borne out is asked about six times, and the last one is
+// exactly at its last chance.
+func TestNextAfterDenial(t *testing.T) {
+	t.Parallel()
+	opened := time.Date(2026, 11, 30, 3, 0, 0, 0, time.UTC)
+	deadline := pgclient.LastChance(opened)
+	var looks []time.Duration
+	for at := opened.Add(5 * time.Minute); at.Before(deadline); looks = append(looks, at.Sub(opened)) {
+		at = nextAfterDenial(len(looks)+1, at, deadline, true)
+	}
+	want := []time.Duration{
+		65 * time.Minute, 7*time.Hour + 5*time.Minute, 31*time.Hour + 5*time.Minute, 55*time.Hour + 5*time.Minute,
+		79*time.Hour + 5*time.Minute, deadline.Sub(opened),
+	}
+	if !slices.Equal(looks, want) {
+		t.Errorf("got %v, want %v", looks, want)
+	}
+	if due := nextAfterDenial(1, opened, deadline, false); due != deadline {
+		t.Errorf("a patient claim is due %s, want at its last chance", due)
+	}
+	if due := nextAfterDenial(9, deadline, deadline, false); !due.After(deadline) {
+		t.Errorf("past its last chance it is due %s, want later", due)
 	}
 }
 

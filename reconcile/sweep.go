@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -34,13 +35,14 @@ func Results() []Result {
 
 // Swept is what one sweep did.
 type Swept struct {
-	Asked   int
+	Asked   int // questions, each about one payment
 	Results map[Result]int
 }
 
 // Sweeper asks the gateway about everything that is still owed an answer.
 type Sweeper struct {
-	cfg Config
+	cfg    Config
+	claims *allowance
 
 	mu       sync.Mutex
 	tendedAt time.Time
@@ -66,29 +68,60 @@ func (s *Sweeper) sweepWithin(ctx context.Context, limit time.Duration) error {
 	return err
 }
 
+// sweep works side by side on what is owed and on what notices alone claim, so that neither stands before the other.
 func (s *Sweeper) sweep(ctx context.Context, more func() bool) (Swept, error) {
-	swept := Swept{Results: make(map[Result]int)}
-	var failures []error
+	t := &sweeping{metrics: s.cfg.Metrics, swept: Swept{Results: make(map[Result]int)}}
 	if s.tendingDue() {
-		failures = append(failures, s.Tend(ctx))
+		t.failed(s.Tend(ctx))
 	}
+	var lanes sync.WaitGroup
+	lanes.Go(func() { t.failed(s.sweepOwed(ctx, more, t)) })
+	for range claimedAtOnce(s.cfg.Slots) {
+		lanes.Go(func() { t.failed(s.sweepClaimed(ctx, more, t)) })
+	}
+	lanes.Wait()
+	return t.swept, errors.Join(t.failures...)
+}
+
+// sweepOwed asks about what is owed whatever notices say. Questions on behalf of claims that are under way leave it the
+// other slots.
+func (s *Sweeper) sweepOwed(ctx context.Context, more func() bool, t *sweeping) error {
 	for more() {
-		items, err := s.claim(ctx)
-		if err != nil {
-			return swept, errors.Join(append(failures, err)...)
+		items, err := s.claim(ctx, max(1, s.cfg.Slots-int(s.claims.inHand.Load())))
+		if err != nil || len(items) == 0 {
+			return err
 		}
-		if len(items) == 0 {
-			break
+		var group sync.WaitGroup
+		for _, i := range items {
+			group.Go(func() { t.asked(s.handled(ctx, i)) })
 		}
-		results, err := s.handleAll(ctx, items)
-		failures = append(failures, err)
-		for n, result := range results {
-			swept.Asked++
-			swept.Results[result]++
-			s.cfg.Metrics.swept(items[n].Kind, result)
-		}
+		group.Wait()
 	}
-	return swept, errors.Join(failures...)
+	return nil
+}
+
+// sweeping counts what the questions of one sweep came to. One that fails does not keep the others.
+type sweeping struct {
+	metrics *Metrics
+
+	mu       sync.Mutex
+	swept    Swept
+	failures []error
+}
+
+func (t *sweeping) asked(kind ledger.WorkKind, result Result, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.swept.Asked++
+	t.swept.Results[result]++
+	t.failures = append(t.failures, err)
+	t.metrics.swept(kind, result)
+}
+
+func (t *sweeping) failed(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.failures = append(t.failures, err)
 }
 
 // Hurry makes work due now whose last question the gateway did not answer: it answers again.
@@ -114,32 +147,27 @@ func (s *Sweeper) tendingDue() bool {
 	return true
 }
 
-// handleAll works on the rows at once. One that fails does not keep the others.
-func (s *Sweeper) handleAll(ctx context.Context, items []item) ([]Result, error) {
-	results, failures := make([]Result, len(items)), make([]error, len(items))
-	var group sync.WaitGroup
-	for n, i := range items {
-		group.Go(func() {
-			result, err := s.handle(ctx, i)
-			if err != nil {
-				result = ResultFailed
-				failures[n] = fmt.Errorf("work %d (%s of payment %s): %w", i.WorkID, i.Kind, i.PaymentKey, err)
-			}
-			results[n] = result
-			s.cfg.Log.DebugContext(ctx, "work swept", slog.Int64("work_id", i.WorkID), slog.String("kind", string(i.Kind)),
-				slog.String("payment_key", i.PaymentKey), slog.String("result", string(result)))
-		})
+// handled asks one question about rows of one payment and one kind.
+func (s *Sweeper) handled(ctx context.Context, rows ...item) (ledger.WorkKind, Result, error) {
+	i := rows[0]
+	result, err := s.handle(ctx, rows)
+	if err != nil {
+		result = ResultFailed
+		err = fmt.Errorf("work %d (%s of payment %s): %w", i.WorkID, i.Kind, i.PaymentKey, err)
 	}
-	group.Wait()
-	return results, errors.Join(failures...)
+	s.cfg.Log.DebugContext(ctx, "work swept", slog.Int64("work_id", i.WorkID), slog.String("kind", string(i.Kind)),
+		slog.Int("rows", len(rows)), slog.String("payment_key", i.PaymentKey), slog.String("result", string(result)))
+	return i.Kind, result, err
 }
 
-func (s *Sweeper) handle(ctx context.Context, i item) (Result, error) {
+// handle asks about the rows. Only claims come several at once.
+func (s *Sweeper) handle(ctx context.Context, rows []item) (Result, error) {
+	i := rows[0]
 	switch i.Kind {
 	case ledger.WorkConfirmUnknown:
 		return s.confirmUnknown(ctx, i)
 	case ledger.WorkCancelClaimed, ledger.WorkCancelListed, ledger.WorkCancelInProgress:
-		return s.cancelOwed(ctx, i)
+		return s.cancelOwed(ctx, rows)
 	case ledger.WorkDepositWatch:
 		return s.depositWatch(ctx, i)
 	case ledger.WorkCancelRequest:
@@ -152,14 +180,13 @@ func (s *Sweeper) handle(ctx context.Context, i item) (Result, error) {
 }
 
 // unanswered notes a question that the gateway did not answer.
-func (s *Sweeper) unanswered(ctx context.Context, i item, err error) (Result, error) {
+func (s *Sweeper) unanswered(ctx context.Context, rows []item, err error) (Result, error) {
 	if ctx.Err() != nil {
 		return ResultUnanswered, nil //nolint:nilerr // it was we who stopped asking: the lease brings the row back
 	}
 	wait, unasked := refusedHere(err)
-	return s.noted(ctx, i, conclusion{
-		result: ResultUnanswered, answer: "unanswered: " + err.Error(), unasked: unasked, again: wait,
-	})
+	c := conclusion{result: ResultUnanswered, answer: "unanswered: " + err.Error(), unasked: unasked, again: wait}
+	return s.concludeAll(ctx, rows, func(pgx.Tx) ([]conclusion, error) { return slices.Repeat([]conclusion{c}, len(rows)), nil })
 }
 
 // refusedHere reports whether our own guard refused the question, and after how long it may pass: then nothing was

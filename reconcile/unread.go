@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -11,13 +12,14 @@ import (
 
 // unread notes a question that brought nothing to record: the gateway did not answer, or it answered with money that
 // cannot be read exactly. The latter is shown to a person, with what is at risk, while asking goes on.
-func (s *Sweeper) unread(ctx context.Context, i item, err error) (Result, error) {
+func (s *Sweeper) unread(ctx context.Context, rows []item, err error) (Result, error) {
 	failure, ok := errors.AsType[*pgclient.Error](err)
 	if !ok || failure.Reason != pgclient.ReasonInconsistent {
-		return s.unanswered(ctx, i, err)
+		return s.unanswered(ctx, rows, err)
 	}
-	return s.conclude(ctx, i, func(tx pgx.Tx) (conclusion, error) {
-		return conclusion{result: ResultUnanswered, answer: "not readable: " + failure.Error()}, s.distrust(ctx, tx, i, failure)
+	c := conclusion{result: ResultUnanswered, answer: "not readable: " + failure.Error()}
+	return s.concludeAll(ctx, rows, func(tx pgx.Tx) ([]conclusion, error) {
+		return slices.Repeat([]conclusion{c}, len(rows)), s.distrust(ctx, tx, rows[0], failure)
 	})
 }
 

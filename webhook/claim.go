@@ -15,6 +15,8 @@ const (
 	eagerAfter = 5 * time.Minute
 	// claimsMax bounds the open claims of one payment that name a cancel: whoever knows a payment key can make up cancels.
 	claimsMax = 20
+	// claimedAgain is how often a claim may be asked about because further notices make it.
+	claimedAgain = time.Hour
 )
 
 // clock is where the sender is in its redelivery.
@@ -47,9 +49,11 @@ func claimed(keys []string) []*string {
 }
 
 // queueClaims leaves work behind for a cancel notice that was not acknowledged, so that the cancel is found even if
-// every redelivery fails. A claim that is open already keeps its due time and its deadline, and learns where the
-// sender is. What finds no room among the named claims becomes the one that names no cancel, which always has room:
-// made-up cancels must not keep a real one from being asked about. What was parked before the payment was known becomes a
+// every redelivery fails. A claim that is open already keeps its deadline and learns where the sender is; it is asked about
+// when one made now would be, but not because of notices twice within claimedAgain, for whoever knows a payment key can
+// make them. What finds no room among the named claims becomes the one that names no cancel, which always has room:
+// made-up cancels must not keep a real one from being asked about. The rows are locked in the order in which the sweeper
+// locks them. What was parked before the payment was known becomes a
 // claim, due as any other: a parked row waits for its end and is never asked about.
 func (h *Handler) queueClaims(b *pgx.Batch, d delivery, claims []*string, now time.Time) {
 	if len(claims) == 0 {
@@ -83,9 +87,13 @@ func (h *Handler) queueClaims(b *pgx.Batch, d delivery, claims []*string, now ti
 		FROM payments p
 		CROSS JOIN placed
 		WHERE p.payment_key = @payment_key
+		ORDER BY placed.transaction_key
 		ON CONFLICT (payment_key, subject) WHERE closed_at IS NULL
 		DO UPDATE SET kind = CASE WHEN w.kind = 'parked' THEN excluded.kind ELSE w.kind END,
-			due_at = CASE WHEN w.kind = 'parked' THEN LEAST(w.due_at, excluded.due_at) ELSE w.due_at END,
+			due_at = CASE w.kind
+				WHEN 'parked' THEN LEAST(w.due_at, excluded.due_at)
+				WHEN 'cancel_claimed' THEN LEAST(w.due_at, GREATEST(excluded.due_at, w.last_asked_at + @claimed_again::interval))
+				ELSE w.due_at END,
 			order_id = COALESCE(w.order_id, excluded.order_id), currency = COALESCE(w.currency, excluded.currency),
 			opened_at = CASE WHEN w.transaction_key IS NULL THEN GREATEST(w.opened_at, excluded.opened_at) ELSE w.opened_at END,
 			notice_failed_at = COALESCE(w.notice_failed_at, excluded.notice_failed_at),
@@ -93,5 +101,6 @@ func (h *Handler) queueClaims(b *pgx.Batch, d delivery, claims []*string, now ti
 		postgres.Args{
 			"now": now, "due_at": due, "deadline": clock.lastChance, "notice_attempt": clock.attempt,
 			"notice_next_at": clock.next, "claims": claims, "payment_key": d.paymentKey, "claims_max": claimsMax,
+			"claimed_again": claimedAgain,
 		})
 }

@@ -46,3 +46,25 @@ func TestReceive_StormOfForgedNotices(t *testing.T) {
 	s.send(t, told).want(t, 200, webhook.OutcomeAppliedFull)
 	s.wantBooks(t, attacked, ledger.StatusCanceled, 50_000, 1)
 }
+
+// TestReceive_FurtherNoticesHurryAClaimOnceAnHour: a claim that has been asked about for long, and is seldom by now, is
+// asked about as soon as a new one when another notice makes it, but not twice within an hour because of notices.
+func TestReceive_FurtherNoticesHurryAClaimOnceAnHour(t *testing.T) {
+	t.Parallel()
+	s := open(t, options{})
+	key := s.paid(t, "order-0001", 50_000)
+	forged := encoded(t, notice(whole(key, "order-0001", nil), nil))
+	s.send(t, forged).want(t, 409, webhook.OutcomeStateMismatch)
+	for _, test := range []struct{ asked, want time.Duration }{
+		{2 * time.Hour, 5 * time.Minute}, {55 * time.Minute, 5 * time.Minute}, {10 * time.Minute, 50 * time.Minute},
+	} {
+		if _, err := s.db.Exec(t.Context(), `UPDATE work SET last_asked_at = $1, due_at = $2`,
+			s.clock.Now().Add(-test.asked), s.clock.Now().Add(24*time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		s.send(t, forged).want(t, 409, webhook.OutcomeStateMismatch)
+		if got := one[time.Time](t, s.db, `SELECT due_at FROM work`).Sub(s.clock.Now()); got != test.want {
+			t.Errorf("asked about %s ago: due in %s, want %s", test.asked, got, test.want)
+		}
+	}
+}

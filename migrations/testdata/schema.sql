@@ -2164,7 +2164,15 @@ CREATE INDEX work_closed_of_payment ON public.work USING btree (payment_key) WHE
 
 -- Name: work_due; Type: INDEX; Schema: public; Owner: -
 
-CREATE INDEX work_due ON public.work USING btree (due_at) WHERE (closed_at IS NULL);
+CREATE INDEX work_due ON public.work USING btree (due_at) WHERE ((closed_at IS NULL) AND (kind <> ALL (ARRAY['cancel_claimed'::text, 'parked'::text])));
+
+-- Name: work_due_claimed; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX work_due_claimed ON public.work USING btree (due_at) WHERE ((closed_at IS NULL) AND (kind = 'cancel_claimed'::text));
+
+-- Name: work_due_parked; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX work_due_parked ON public.work USING btree (due_at) WHERE ((closed_at IS NULL) AND (kind = 'parked'::text));
 
 -- Name: work_one_open_per_subject; Type: INDEX; Schema: public; Owner: -
 
