@@ -3,17 +3,22 @@ package webhook
 import (
 	"errors"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"daesa/ledger"
 )
 
 // What made-up notices may cost us in questions to the gateway. Only a question that proved nothing counts, so that a
-// real cancel is free however many there are, and so is one that met a silent gateway: its redelivery must be able to ask.
+// real cancel is free however many there are, with its copies, and so is one that met a silent gateway or failed here: its
+// redelivery must be able to ask.
 const (
 	// fruitlessOfPayment questions about one payment may prove nothing, and another each fruitlessRefill. A real notice
-	// that the gateway does not bear out yet comes seven times in four days.
+	// that the gateway does not bear out yet comes seven times in four days. One that names no cancel, of a cancel that the
+	// books have from its answer already, comes once.
 	fruitlessOfPayment = 10
 	fruitlessRefill    = time.Minute
 	// fruitlessOfAll questions about any payments may prove nothing, over all instances, and fruitlessPerSecond more each
@@ -30,6 +35,19 @@ const reasonFruitless = "fruitless"
 // errFruitless means that notices have made us ask for nothing too often. The claim that such a notice leaves is asked
 // about by the sweeper, whose questions nobody outside can cause faster.
 var errFruitless = errors.New("too many questions for such notices have proven nothing")
+
+// provedNothing reports whether the gateway's answer to a question of the given instant applied nothing. It is no matter that
+// the books then agree with the notice: they did before. But the cancel that one of several copies books while the others
+// ask, or that its own answer books, is what all of them are about.
+func provedNothing(v verdict, after ledger.Payment, asked time.Time) bool {
+	switch v.outcome { //nolint:exhaustive // the others applied something, or failed here
+	case OutcomeStateMismatch:
+		return true
+	case OutcomeDuplicateSkipped:
+		return !slices.ContainsFunc(after.Cancels, func(c ledger.Cancel) bool { return !c.RecordedAt.Before(asked) })
+	}
+	return false
+}
 
 // fruitless counts the questions that proved nothing. The zero value is not of use; see newFruitless.
 type fruitless struct {

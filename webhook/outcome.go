@@ -110,6 +110,8 @@ type verdict struct {
 	reason  string // one word, stored
 	status  int    // 0: the outcome's own
 	cause   error  // for the log; nil when there is none
+
+	fruitless bool // the gateway was asked, and its answer proved nothing
 }
 
 func (v verdict) httpStatus() int {

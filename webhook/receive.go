@@ -118,12 +118,13 @@ func (h *Handler) handle(writing, asking context.Context, d delivery) verdict {
 
 // question asks the gateway and writes down what it says. One that was begun ends here, also by a panic.
 func (h *Handler) question(writing, asking context.Context, d delivery, asked time.Time) (v verdict) {
-	defer func() { h.fruitless.end(d.paymentKey, asked, v.outcome == OutcomeStateMismatch) }()
+	defer func() { h.fruitless.end(d.paymentKey, asked, v.fruitless) }()
 	seen, reason, err := h.ask(asking, d.paymentKey)
 	d.queryTook = h.cfg.Now().Sub(asked)
 	h.cfg.Metrics.asked(reason, d.queryTook)
 	if err != nil {
-		v = h.conclude(writing, d, verdict{outcome: OutcomeQueryFailed, reason: string(reason), cause: err})
+		unknown := reason == pgclient.ReasonNotFound // an answer too
+		v = h.conclude(writing, d, verdict{outcome: OutcomeQueryFailed, reason: string(reason), cause: err, fruitless: unknown})
 		h.quarantine(writing, d, err)
 		return v
 	}

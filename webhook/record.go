@@ -22,6 +22,7 @@ func (h *Handler) record(ctx context.Context, d delivery, seen ledger.Observatio
 		_, err := h.cfg.Ledger.RecordLast(ctx, tx, seen, func(b *pgx.Batch, recorded ledger.Recorded) {
 			now := h.cfg.Now()
 			v = judge(d, seen, recorded)
+			v.fruitless = provedNothing(v, recorded.After, seen.AskedAt)
 			queueOutcome(b, d, v, now)
 			if v.outcome == OutcomeStateMismatch {
 				h.queueClaims(b, d, unproven(d, v, seen, recorded), now)
