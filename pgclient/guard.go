@@ -38,13 +38,13 @@ func newLane(cfg Config, name PathName, b *guard.Breaker) *lane {
 	}
 }
 
-// Permit is a slot and the breaker's permission, claimed before the caller commits its intent. Release must be
+// Permit is the breaker's permission and a slot, claimed before the caller commits its intent. Release must be
 // called, and may be called more than once; a permission that was never used goes back to the breaker. A permit is
 // for one call of one goroutine.
 type Permit struct {
 	lane     *lane
 	token    *guard.Token  // nil without a breaker, and once used
-	waited   time.Duration // for the breaker: it is lacking to the call
+	waited   time.Duration // beyond the path's own wait for a slot: it is lacking to the call
 	taken    time.Time
 	use      slotUse // "" = the breaker let nobody through
 	released atomic.Bool
@@ -55,9 +55,7 @@ func (p *Permit) Release() {
 	if p.released.Swap(true) {
 		return
 	}
-	if p.token != nil {
-		p.token.Cancel()
-	}
+	p.token.Cancel()
 	held := time.Since(p.taken)
 	p.lane.metrics.inFlight.WithLabelValues(string(p.lane.name)).Dec()
 	p.lane.load.Release(held)
@@ -67,36 +65,72 @@ func (p *Permit) Release() {
 	p.lane.slots.Release()
 }
 
-// reserve claims a slot and the breaker's permission. When it refuses, nothing was sent.
+// reserve claims the breaker's permission and a slot. When it refuses, nothing was sent.
+//
+// The breaker comes first: whoever waits for it holds no slot, so that all who wait may pass when it closes. They come to
+// the slots at once then, and take turns there, each within its own time.
 func (l *lane) reserve(ctx context.Context) (*Permit, *Unsent) {
 	began := time.Now()
 	defer func() { l.metrics.queueSeconds.WithLabelValues(string(l.name)).Observe(time.Since(began).Seconds()) }()
-	refusal, ok := l.slots.Acquire(ctx)
+	permission, err := l.permission(ctx, l.limits.Patience)
+	if err != nil {
+		return nil, l.refuse(RefusalBreaker)
+	}
+	refusal, ok := l.slots.AcquireWithin(ctx, l.slotWait(began))
 	l.load.Arrive(refusal == guard.RefusalCap)
 	if !ok {
-		l.metrics.refused(l.name, refusal)
-		unsent := &Unsent{Reason: refusal}
-		if refusal == RefusalCap {
-			unsent.RetryAfter = time.Second
-		}
-		return nil, unsent
+		permission.Cancel()
+		return nil, l.refuse(refusal)
 	}
 	l.metrics.inFlight.WithLabelValues(string(l.name)).Inc()
-	permit := &Permit{lane: l, taken: time.Now()}
-	if l.breaker == nil {
-		permit.use = slotUnsent
-		return permit, nil
-	}
-	asked := time.Now()
-	permission, err := l.breaker.AcquireWithin(ctx, l.limits.Patience)
-	permit.waited = time.Since(asked)
-	if err != nil {
+	permit := &Permit{lane: l, token: permission, taken: time.Now()}
+	permit.waited = max(0, permit.taken.Sub(began)-max(0, l.limits.Wait))
+	if permit.token, err = l.renewed(permission); err != nil {
 		permit.Release()
-		l.metrics.refused(l.name, RefusalBreaker)
-		return nil, &Unsent{Reason: RefusalBreaker, RetryAfter: max(time.Second, l.breaker.RetryAfter())}
+		return nil, l.refuse(RefusalBreaker)
 	}
-	permit.token, permit.use = permission, slotUnsent
+	permit.use = slotUnsent
 	return permit, nil
+}
+
+// permission is the breaker's, waited for up to patience, and nil on a path without a breaker.
+func (l *lane) permission(ctx context.Context, patience time.Duration) (*guard.Token, error) {
+	if l.breaker == nil {
+		return nil, nil //nolint:nilnil // nobody to ask
+	}
+	return l.breaker.AcquireWithin(ctx, patience)
+}
+
+// renewed is the permission as it stands once there is a slot: the breaker may have opened during the wait.
+func (l *lane) renewed(permission *guard.Token) (*guard.Token, error) {
+	if permission == nil {
+		return nil, nil //nolint:nilnil // a path without a breaker
+	}
+	return l.breaker.Renew(permission)
+}
+
+// slotWait is how long a call that came at began may wait for a slot. Where the breaker has closed within the time of one
+// call, those that it held up share the slots with each other, and none of them is too many: the path's own wait is for a
+// gateway that is busy, which a queue makes worse.
+func (l *lane) slotWait(began time.Time) time.Duration {
+	if l.breaker == nil || l.breaker.ClosedFor() >= l.limits.Total {
+		return l.limits.Wait
+	}
+	return max(l.limits.Wait, l.limits.Comeback-time.Since(began))
+}
+
+// refuse counts a refusal and says when to come again.
+func (l *lane) refuse(why Refusal) *Unsent {
+	l.metrics.refused(l.name, why)
+	unsent := &Unsent{Reason: why}
+	switch why {
+	case RefusalCap:
+		unsent.RetryAfter = time.Second
+	case RefusalBreaker:
+		unsent.RetryAfter = max(time.Second, l.breaker.RetryAfter())
+	case RefusalDeadline:
+	}
+	return unsent
 }
 
 // sent is what came of a call: the error of the attempt that says most, and whether an earlier one is in doubt.
@@ -166,11 +200,7 @@ func (p *Permit) attempt(ctx, caller context.Context, permission *guard.Token, c
 	ctx, stop := context.WithTimeout(ctx, l.limits.Attempt)
 	defer stop()
 	outcome := guard.Failed // of a panic
-	defer func() {
-		if permission != nil {
-			permission.Done(outcome)
-		}
-	}()
+	defer func() { permission.Done(outcome) }()
 	began := time.Now()
 	err := l.exchange(ctx, c)
 	took := time.Since(began)

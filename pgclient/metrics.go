@@ -60,7 +60,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		}, []string{"path", "use"}),
 		queueSeconds: factory.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "daesa_pgclient_queue_wait_seconds",
-			Help:    "Time a call waited for a slot before it was sent or refused. Waiting that grows while calls stay fast means the cap is too small.",
+			Help:    "Time a call waited for the breaker and a slot before it was sent or refused. Waiting that grows while calls stay fast means the cap is too small.",
 			Buckets: []float64{.001, .005, .025, .1, .25, .5, 1, 2},
 		}, []string{"path"}),
 		inFlight: factory.NewGaugeVec(prometheus.GaugeOpts{

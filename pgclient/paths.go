@@ -30,6 +30,7 @@ type Path struct {
 	Cap        int           // calls at once, over all replicas
 	Wait       time.Duration // for a slot; negative = none
 	Patience   time.Duration // for an open breaker to let the call through, out of the call's own time; negative = none
+	Comeback   time.Duration // for breaker and slot together, where the breaker has just closed, out of the call's own time; negative = none
 	Connect    time.Duration // to open a connection
 	Attempt    time.Duration // one attempt, connection to last byte
 	Attempts   int
@@ -68,9 +69,10 @@ func declaredPaths() Paths {
 		// a silent gateway 100 notices a minute then overlap by 5 instead of 25. Cap 60: redeliveries come in
 		// bursts of some 200 within seconds. Patience 1.5 s: an outage ends in the middle of a burst, and what meets
 		// the breaker's second of rest then would be back minutes later; waiting costs a goroutine, and leaves 1.5 s.
+		// Comeback 2 s: 150 that waited together take three turns in 60 slots, of 300 ms each with a healthy gateway.
 		Query: Path{
-			Cap: 60, Wait: -1, Patience: 1500 * time.Millisecond, Connect: 2 * time.Second, Attempt: 3 * time.Second, Attempts: 1,
-			Total: 3 * time.Second, BodyMax: paymentBodyMax,
+			Cap: 60, Wait: -1, Patience: 1500 * time.Millisecond, Comeback: 2 * time.Second, Connect: 2 * time.Second,
+			Attempt: 3 * time.Second, Attempts: 1, Total: 3 * time.Second, BodyMax: paymentBodyMax,
 		},
 		// Recovery has time but must never crowd out what customers wait for: 8 at once, and work comes again.
 		Recover: Path{
@@ -101,6 +103,7 @@ func (p Path) or(d Path) Path {
 		full.Total = full.parts()
 	}
 	full.Patience = cmp.Or(p.Patience, min(d.Patience, full.Total/2))
+	full.Comeback = cmp.Or(p.Comeback, min(d.Comeback, full.Total*2/3))
 	return full
 }
 
@@ -148,6 +151,8 @@ func (p Path) validate(name PathName) error {
 		return fmt.Errorf("the %s path cannot spend %s connecting within an attempt of %s", name, p.Connect, p.Attempt)
 	case p.Patience > p.Total/2:
 		return fmt.Errorf("the %s path cannot wait %s for its breaker within a total of %s: half of it is for the call", name, p.Patience, p.Total)
+	case p.Comeback > p.Total*2/3:
+		return fmt.Errorf("the %s path cannot wait %s for breaker and slot within a total of %s: a third of it is for the call", name, p.Comeback, p.Total)
 	case p.BackoffMin < 0 || p.BackoffMin > p.BackoffMax:
 		return fmt.Errorf("the %s path needs a back-off between 0 and its maximum", name)
 	case (name == PathConfirm || name == PathCancel) && commitMax+p.Total >= ledger.ConfirmBudget:

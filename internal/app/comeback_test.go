@@ -74,18 +74,18 @@ func TestComeback_EverythingAtOnce(t *testing.T) {
 
 // TestComeback_TheWholeBurstIsApplied: the gateway answers no question while cancels happen, until the breaker of questions
 // opens. It is back a minute later, when all their notices come again together and that breaker has not closed yet. Every one
-// is applied on this first redelivery: a question waits for the breaker longer than that stays open.
+// is applied on this first redelivery: a question waits for the breaker longer than that stays open, and then its turn at the
+// slots, of which there are fewer.
 func TestComeback_TheWholeBurstIsApplied(t *testing.T) {
 	t.Parallel()
-	const canceled = 16
+	const canceled = 80
 	w := newWorld(t, func(c *app.Config, _ *tosssim.Config) {
-		c.Breakers = pgclient.Breakers{}                                                                                 // as they are shipped
-		c.Paths.Query.Attempt, c.Paths.Query.Total, c.Paths.Query.Patience = 3*time.Second, 6*time.Second, 3*time.Second // for a busy machine
+		c.Breakers, c.Paths.Query, c.DatabaseMax, c.RateLimit = pgclient.Breakers{}, pgclient.Path{}, 0, 0 // as they are shipped
 	})
 	w.sim.SetDelivery(tosssim.DeliveryPlan{Parallel: canceled})
 	var sold []string
 	for n := range canceled {
-		sold = append(sold, w.sell(fmt.Sprintf("order-%02d", n), 10_000))
+		sold = append(sold, w.sell(fmt.Sprintf("order-%03d", n), 10_000))
 	}
 	w.sim.DeliverDue(t.Context()) // that they were approved
 	for _, key := range sold {
@@ -98,6 +98,7 @@ func TestComeback_TheWholeBurstIsApplied(t *testing.T) {
 	}
 	w.clock.Advance(time.Minute)
 	w.sim.Heal()
+	w.sim.Fail(tosssim.Fault{Op: tosssim.Get, Kind: tosssim.Delay, Delay: 100 * time.Millisecond, N: -1})
 	if w.breaker(pgclient.BreakerQuery) == 0 {
 		t.Fatal("the breaker lets everything through: there is nothing to come back from")
 	}

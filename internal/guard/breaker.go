@@ -92,6 +92,7 @@ type Breaker struct {
 	window     []bool // true = failed; oldest first
 	trials     int    // half open: calls still allowed
 	openUntil  time.Time
+	closedAt   time.Time // zero = it has never been open
 	timer      *time.Timer
 	changes    [][2]State
 	announcing bool
@@ -153,6 +154,19 @@ func (b *Breaker) AcquireWithin(ctx context.Context, d time.Duration) (*Token, e
 	}
 }
 
+// Renew is the same permission, or a new one where the breaker has changed its state since that was given: what had to wait
+// for something else meanwhile goes by what the breaker says now.
+func (b *Breaker) Renew(given *Token) (*Token, error) {
+	b.mu.Lock()
+	stands := given.generation == b.generation
+	b.mu.Unlock()
+	if stands {
+		return given, nil
+	}
+	given.Cancel()
+	return b.Acquire()
+}
+
 // waitForMove is closed at the next change after which another call may pass.
 func (b *Breaker) waitForMove() <-chan struct{} {
 	b.mu.Lock()
@@ -171,8 +185,13 @@ func (b *Breaker) wake() {
 	}
 }
 
-// Done tells what came of the call.
-func (t *Token) Done(o Outcome) { t.once.Do(func() { t.breaker.record(t.generation, o) }) }
+// Done tells what came of the call. There is nobody to tell of a nil token, which stands for no breaker.
+func (t *Token) Done(o Outcome) {
+	if t == nil {
+		return
+	}
+	t.once.Do(func() { t.breaker.record(t.generation, o) })
+}
 
 // Cancel gives back a permission that was never used.
 func (t *Token) Cancel() { t.Done(Ignored) }
@@ -241,6 +260,9 @@ func (b *Breaker) become(state State) {
 		b.timer.Stop()
 		b.timer = nil
 	}
+	if state == Closed {
+		b.closedAt = time.Now()
+	}
 	if state == Open {
 		b.openUntil = time.Now().Add(b.limits.OpenFor)
 		generation := b.generation
@@ -282,6 +304,17 @@ func (b *Breaker) RetryAfter() time.Duration {
 		return 0
 	}
 	return max(0, time.Until(b.openUntil))
+}
+
+// ClosedFor is how long calls have been let through since the last outage: nothing while they are not yet, and longer than
+// anything where there has been none.
+func (b *Breaker) ClosedFor() time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.state != Closed {
+		return 0
+	}
+	return time.Since(b.closedAt)
 }
 
 // Stop ends the timer; the breaker stays as it is.

@@ -122,6 +122,66 @@ func TestBreaker_HalfOpenLetsOnlyTheTrialsThrough(t *testing.T) {
 	})
 }
 
+// TestBreaker_RenewGoesByTheBreakersPresentState: a permission stands as long as the breaker has not moved; after that it is
+// asked for anew, and what is given back is nobody's.
+func TestBreaker_RenewGoesByTheBreakersPresentState(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := NewBreaker(usual(time.Second), nil)
+		early, _ := b.Acquire()
+		if same, err := b.Renew(early); err != nil || same != early {
+			t.Errorf("got %v and another permission of a breaker that has not moved", err)
+		}
+		for range 10 {
+			_ = b.call(Failed)
+		}
+		if _, err := b.Renew(early); !errors.Is(err, ErrOpen) {
+			t.Errorf("got %v from an open breaker", err)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		trials := make([]*Token, 3)
+		for n := range trials {
+			trials[n], _ = b.Acquire()
+		}
+		if _, err := b.Renew(early); !errors.Is(err, ErrOpen) {
+			t.Errorf("got %v beside all trials", err)
+		}
+		if same, err := b.Renew(trials[0]); err != nil || same != trials[0] {
+			t.Errorf("got %v and another trial", err)
+		}
+		for _, trial := range trials {
+			trial.Done(Succeeded)
+		}
+		if renewed, err := b.Renew(early); err != nil || renewed == early {
+			t.Errorf("got %v from a closed breaker, want a permission of its own", err)
+		}
+	})
+}
+
+func TestBreaker_ClosedFor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := NewBreaker(usual(time.Second), nil)
+		if got := b.ClosedFor(); got < 24*time.Hour {
+			t.Errorf("closed for %s, want for ever: there was no outage", got)
+		}
+		for range 10 {
+			_ = b.call(Failed)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if got := b.ClosedFor(); got != 0 {
+			t.Errorf("closed for %s while it is half open", got)
+		}
+		b.Close()
+		time.Sleep(3 * time.Second)
+		if got := b.ClosedFor(); got != 3*time.Second {
+			t.Errorf("closed for %s, want 3 s", got)
+		}
+	})
+}
+
 func TestBreaker_ChangesAreAnnouncedInOrder(t *testing.T) {
 	t.Parallel()
 	last := Closed

@@ -31,7 +31,10 @@ func NewBulkhead(slots int, wait time.Duration) *Bulkhead {
 }
 
 // Acquire takes a slot, or says which limit was met first: the cap (after the path's wait) or the caller's own end.
-func (b *Bulkhead) Acquire(ctx context.Context) (Refusal, bool) {
+func (b *Bulkhead) Acquire(ctx context.Context) (Refusal, bool) { return b.AcquireWithin(ctx, b.wait) }
+
+// AcquireWithin is Acquire with another wait; not above 0 = none.
+func (b *Bulkhead) AcquireWithin(ctx context.Context, wait time.Duration) (Refusal, bool) {
 	if ctx.Err() != nil {
 		return RefusalDeadline, false
 	}
@@ -40,10 +43,10 @@ func (b *Bulkhead) Acquire(ctx context.Context) (Refusal, bool) {
 		return "", true
 	default:
 	}
-	if b.wait <= 0 {
+	if wait <= 0 {
 		return RefusalCap, false
 	}
-	timer := time.NewTimer(b.wait)
+	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
 	case b.slots <- struct{}{}:
