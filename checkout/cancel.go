@@ -52,7 +52,7 @@ func (h *Handler) CancelPayment(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (h *Handler) cancelRequest(r *http.Request) (reply, error) {
-	body, err := web.Decode[cancelBody](r, bodyMax)
+	body, err := web.Decode[cancelBody](r, BodyMax)
 	if err != nil {
 		return reply{}, err
 	}

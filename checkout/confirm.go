@@ -15,8 +15,8 @@ import (
 	"daesa/pgclient"
 )
 
-// bodyMax is far above any request of ours.
-const bodyMax = 16 << 10
+// BodyMax is the most bytes that the body of a request may have, far above any of ours.
+const BodyMax = 16 << 10
 
 // confirmBody is what the gateway's sample front ends send. What they add beside the three fields is tolerated.
 type confirmBody struct {
@@ -40,7 +40,7 @@ func (h *Handler) Confirm(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (h *Handler) confirmRequest(r *http.Request) (reply, error) {
-	body, err := web.Decode[confirmBody](r, bodyMax)
+	body, err := web.Decode[confirmBody](r, BodyMax)
 	if err != nil {
 		return reply{}, err
 	}

@@ -47,7 +47,7 @@ type spendBody struct {
 // the same for every caller: under it, it is spent once. Without one the spend is named by the Idempotency-Key, which
 // belongs to its caller and the customer: the same key of another caller is another spend.
 func (h *Handler) SpendCredits(w http.ResponseWriter, r *http.Request) error {
-	body, err := web.Decode[spendBody](r, bodyMax)
+	body, err := web.Decode[spendBody](r, BodyMax)
 	if err != nil {
 		return err
 	}

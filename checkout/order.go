@@ -52,7 +52,7 @@ const expiryMax = 90 * 24 * time.Hour
 // CreateOrder serves POST /v1/orders for the merchant's server. The amount that buyers pay comes from here and from
 // nowhere else. The same order again is answered with 200.
 func (h *Handler) CreateOrder(w http.ResponseWriter, r *http.Request) error {
-	body, err := web.Decode[orderBody](r, bodyMax)
+	body, err := web.Decode[orderBody](r, BodyMax)
 	if err != nil {
 		return err
 	}

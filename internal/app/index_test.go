@@ -63,7 +63,7 @@ func TestRoutes(t *testing.T) {
 func nameOf(m func(http.Handler) http.Handler) string {
 	full := runtime.FuncForPC(reflect.ValueOf(m).Pointer()).Name()
 	for _, name := range []string{
-		"SecurityHeaders", "NewCORS", "NewBearer", "bearerOrToken", gateName, "RateLimit).Middleware", "Timeout",
+		"SecurityHeaders", "NewCORS", "NewBearer", "bearerOrToken", gateName, "RateLimit).Middleware", "ReadAhead", "Timeout",
 	} {
 		if strings.Contains(full, name) {
 			return strings.NewReplacer("New", "", ").Middleware", "").Replace(name)

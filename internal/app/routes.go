@@ -5,6 +5,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"daesa/checkout"
 	"daesa/internal/admission"
 	"daesa/internal/web"
 	"daesa/ledger"
@@ -41,9 +42,11 @@ func publicRoutes(a *App) (chi.Router, *web.Adapter, error) {
 	})
 
 	// The buyer's browser, after the gateway's redirect: once per payment, a few times when it is reloaded. Anybody can
-	// call it with keys of their own making, so each source has its limit.
+	// call it with keys of their own making, so each source has its limit, and only a request that is here whole has a slot
+	// of those that the merchant's own requests need.
 	r.Group(func(r chi.Router) {
-		r.Use(gates.cors, gates.admit.Middleware(admission.ClassMoney), gates.confirms.Middleware, web.Timeout(moneyTimeout))
+		r.Use(gates.cors, gates.confirms.Middleware, web.ReadAhead(checkout.BodyMax),
+			gates.admit.Middleware(admission.ClassMoney), web.Timeout(moneyTimeout))
 		r.Post("/v1/payments/confirm", handle(f.checkout.Confirm))
 		r.Options("/v1/payments/confirm", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	})

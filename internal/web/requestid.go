@@ -32,8 +32,14 @@ func RequestID(ctx context.Context) string {
 	return of.id
 }
 
-// Arrived is when the headers of the request that ctx belongs to were read; there is none outside of a request.
+// Arrived is when the headers of the request that ctx belongs to were read, or its body where that is read ahead; there is
+// none outside of a request.
 func Arrived(ctx context.Context) (at time.Time, ok bool) {
 	of, ok := ctx.Value(requestKey{}).(request)
 	return of.arrived, ok
+}
+
+// arrivedNow is the context of a request of which more has arrived than its headers.
+func arrivedNow(ctx context.Context) context.Context {
+	return context.WithValue(ctx, requestKey{}, request{RequestID(ctx), time.Now()})
 }
