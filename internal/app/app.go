@@ -25,18 +25,19 @@ import (
 
 // App is one instance of the service.
 type App struct {
-	cfg      Config
-	log      *slog.Logger
-	db       *pgxpool.Pool
-	reads    *pgxpool.Pool
-	limits   *pgxpool.Pool
-	gateway  *pgclient.Client
-	store    *store.Client // nil without one
-	registry *prometheus.Registry
-	metrics  *metrics
-	ready    *readiness
-	features features
-	jobs     *river.Client[pgx.Tx]
+	cfg        Config
+	log        *slog.Logger
+	db         *pgxpool.Pool
+	reads      *pgxpool.Pool
+	limits     *pgxpool.Pool
+	deliveries *pgxpool.Pool // of notices
+	gateway    *pgclient.Client
+	store      *store.Client // nil without one
+	registry   *prometheus.Registry
+	metrics    *metrics
+	ready      *readiness
+	features   features
+	jobs       *river.Client[pgx.Tx]
 
 	recovered chan struct{}
 

@@ -88,7 +88,7 @@ type serveCommand struct {
 	HeadsFile     string        `name:"heads-file" env:"DAESA_HEADS_FILE" help:"Where each head is also written, outside the database; the key's file with .heads when empty."`
 	Replicas      int           `env:"DAESA_REPLICAS" default:"1" help:"Instances that share the caps."`
 	Lazy          bool          `env:"DAESA_LAZY" help:"Ask about a claimed cancel only at its last chance."`
-	DatabaseMax   int32         `name:"database-max-connections" env:"DAESA_DATABASE_MAX" default:"20" help:"Connections to PostgreSQL for payments, notices and jobs; a quarter as many more for look-ups, 4 for rate limits."`
+	DatabaseMax   int32         `name:"database-max-connections" env:"DAESA_DATABASE_MAX" default:"20" help:"Connections to PostgreSQL for payments and jobs; a quarter as many more for notices, as many for look-ups, 4 for rate limits."`
 	ListEvery     time.Duration `name:"list-every" env:"DAESA_LIST_EVERY" default:"1m" help:"How often the gateway's list is read."`
 	SecondPerson  int64         `name:"second-person-above" env:"DAESA_SECOND_PERSON_ABOVE" default:"1000000" help:"Above how many won at risk a second person must confirm how a mismatch is resolved."`
 	StopTimeout   time.Duration `name:"stop-timeout" env:"DAESA_STOP_TIMEOUT" default:"45s" help:"How long a stop may wait for what is in flight."`

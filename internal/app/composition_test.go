@@ -137,6 +137,46 @@ func TestStorm_NobodyStandsBeforeAnother(t *testing.T) {
 	w.requireAgreed()
 }
 
+// TestStorm_NoticesTakeNoConnectionOfMoney has more duplicates wait for the database at once than it lets payments have
+// connections. Each is one statement; a confirm takes five connections one after the other, and would stand behind them each time.
+func TestStorm_NoticesTakeNoConnectionOfMoney(t *testing.T) {
+	t.Parallel()
+	const duplicates = 24 // three times the connections of payments
+	w := newWorld(t, stormy)
+	s := &storm{world: w, answers: make(map[string]map[string]int)}
+	settled := w.sell("order-settled", 50_000)
+	w.dashboard(settled, 0)
+	notice := w.newest(settled)
+	w.wantDelivery(notice, http.StatusOK)
+	paid, wanted := w.sell("order-paid", 50_000), w.open("order-wanted", 30_000)
+
+	holder, err := w.db.Begin(t.Context()) //nolint:forbidigo // it is held open on purpose
+	w.must(err)
+	defer holder.Rollback(context.WithoutCancel(t.Context()))
+	_, err = holder.Exec(t.Context(), `LOCK TABLE deliveries IN ACCESS EXCLUSIVE MODE`)
+	w.must(err)
+	for range duplicates {
+		s.send("duplicate", func() reply {
+			status, err := w.sim.Deliver(notice.ID)
+			if err != nil {
+				return reply{Code: err.Error()}
+			}
+			return reply{code: status}
+		})
+	}
+	w.eventually("all of them are let in", func() bool { return s.inFlight("notification") == duplicates })
+
+	w.app.shop.confirm(wanted, "order-wanted", 30_000).want(t, "a confirm beside them", "200 done")
+	w.app.shop.cancel(paid, "cancel-beside", 0).want(t, "a cancel beside them", "200 done")
+	w.must(holder.Rollback(t.Context()))
+	s.senders.Wait()
+	if diff := cmp.Diff(map[string]map[string]int{"duplicate": {"200 ": duplicates}}, s.answers); diff != "" {
+		t.Errorf("answers (-want +got):\n%s", diff)
+	}
+	w.quiesce()
+	w.requireAgreed()
+}
+
 // requireCounted holds what the senders were answered against the figures of the service.
 func (s *storm) requireCounted(before map[string]float64) {
 	s.Helper()

@@ -56,7 +56,7 @@ func newFeatures(a *App) (f features, err error) {
 		return f, err
 	}
 	f.webhook, err = webhook.New(webhook.Config{
-		DB: a.db, Ledger: f.ledger, Gateway: a.gateway, Metrics: webhook.NewMetrics(a.registry), Log: a.log, Now: a.cfg.Now,
+		DB: a.deliveries, Ledger: f.ledger, Gateway: a.gateway, Metrics: webhook.NewMetrics(a.registry), Log: a.log, Now: a.cfg.Now,
 		OurOrders: ourOrders, MerchantID: a.cfg.MerchantID, TrustedProxies: proxies, Eager: !a.cfg.Lazy, Replicas: a.cfg.Replicas,
 		Deadline: a.cfg.WebhookDeadline, QueryBudget: a.cfg.WebhookQueryBudget, Keep: a.cfg.Retention.keep().webhook,
 	})

@@ -12,7 +12,8 @@ import (
 
 // The pools by their names in figures. Whoever may wait for a connection behind others waits only behind its own kind.
 const (
-	poolMoney   = "money"   // confirms, cancels, notices, jobs
+	poolMoney   = "money"   // confirms, cancels, jobs
+	poolNotices = "notices" // the gateway's notices
 	poolReading = "reading" // look-ups, pages, the desk
 	poolLimits  = "limits"  // the questions of rate limits
 )
@@ -21,6 +22,10 @@ const (
 // look-ups fills its class at the gate; on one pool with money each of those would stand before a confirm that needs five
 // connections one after the other. A few connections keep a small machine as busy with reading as many do.
 const readingShare = 4
+
+// noticesShare is how many connections notices have, as a part of those of money and never fewer than two. What they do
+// takes milliseconds, but 160 of them may be in flight, each with a statement to store it before anything else is known of it.
+const noticesShare = 4
 
 // limitConnections is how many questions of rate limits may be at the database at once. One connection answers
 // thousands a second, the network aside, which is more than all other work of an instance lets it admit; four keep one
@@ -31,6 +36,11 @@ const limitConnections = 4
 func (a *App) openPools(ctx context.Context) (err error) {
 	money := postgres.Config{URL: a.cfg.DatabaseURL, MaxConns: a.cfg.DatabaseMax, ApplicationName: "daesa", Dial: a.cfg.Dial}
 	if a.db, err = postgres.Open(ctx, money); err != nil {
+		return err
+	}
+	notices := money
+	notices.MaxConns, notices.ApplicationName = max(2, a.cfg.DatabaseMax/noticesShare), "daesa-notices"
+	if a.deliveries, err = postgres.Open(ctx, notices); err != nil {
 		return err
 	}
 	reading := money
@@ -49,7 +59,7 @@ func (a *App) openPools(ctx context.Context) (err error) {
 
 // closePools closes those that were opened.
 func (a *App) closePools() {
-	for _, pool := range []*pgxpool.Pool{a.limits, a.reads, a.db} {
+	for _, pool := range []*pgxpool.Pool{a.limits, a.reads, a.deliveries, a.db} {
 		if pool != nil {
 			pool.Close()
 		}
@@ -58,7 +68,8 @@ func (a *App) closePools() {
 
 // watchPools exports the pools: a saturated one makes everything of its kind wait.
 func (a *App) watchPools() {
-	for name, pool := range map[string]*pgxpool.Pool{poolMoney: a.db, poolReading: a.reads, poolLimits: a.limits} {
+	pools := map[string]*pgxpool.Pool{poolMoney: a.db, poolNotices: a.deliveries, poolReading: a.reads, poolLimits: a.limits}
+	for name, pool := range pools {
 		watchPool(prometheus.WrapRegistererWith(prometheus.Labels{"pool": name}, a.registry), pool)
 	}
 }
