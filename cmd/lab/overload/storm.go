@@ -24,6 +24,7 @@ type storm struct {
 	latency   time.Duration
 	redeliver time.Duration // after which refused notices come again
 	patience  time.Duration
+	ripe      time.Duration // after which what notices claimed and nobody acknowledged is asked about; 0 = not waited for
 }
 
 func stormOf(quick bool) storm {
@@ -35,7 +36,7 @@ func stormOf(quick bool) storm {
 	}
 	return storm{
 		over: 60 * time.Second, forged: 102, everyReal: 51, payments: 300, confirms: 10, doubts: 20, latency: 100 * time.Millisecond,
-		redeliver: 61 * time.Second, patience: 20 * time.Second,
+		redeliver: 61 * time.Second, patience: 20 * time.Second, ripe: 5 * time.Minute,
 	}
 }
 
@@ -53,6 +54,10 @@ const noticeForged noticeKind = "forged"
 // stormRun is what became of it.
 type stormRun struct {
 	calm, out   noticesRun
+	began       time.Time  // the storm
+	later       noticesRun // when the claims of the storm are asked about
+	lateDoubts  int        // as doubts, of then
+	lateSettled time.Duration
 	redelivered harness.Observed
 	doubts      int           // payments that nobody knew the outcome of when the storm began
 	settled     time.Duration // until those were settled, in the storm
@@ -75,6 +80,9 @@ func ForgedStorm(ctx context.Context, l *harness.Lab) (r report.Result, err erro
 		return r, err
 	}
 	if run.redelivered, err = size.again(ctx, l, b, run.out); err != nil {
+		return r, err
+	}
+	if err := size.aftermath(ctx, l, b, &run); err != nil {
 		return r, err
 	}
 	if run.books, err = b.Books(ctx); err != nil {
@@ -105,18 +113,51 @@ func (size storm) run(ctx context.Context, l *harness.Lab, b *harness.Bench, nam
 			return run, err
 		}
 		plan.Streams = append(plan.Streams, fromManySources(harness.Notices(rate, run.notices, 0)))
-		if into.doubts, err = size.doubt(ctx, b); err != nil {
+		into.began = time.Now()
+		if into.doubts, err = size.inDoubt(ctx, b, &plan, &into.settled); err != nil {
 			return run, err
-		}
-		began := time.Now()
-		plan.During = func(ctx context.Context) error {
-			err := b.Settled(ctx, ledger.WorkConfirmUnknown, time.Minute)
-			into.settled = time.Since(began)
-			return err
 		}
 	}
 	run.Observed, err = b.Run(ctx, plan)
 	return run, err
+}
+
+// inDoubt leaves payments in doubt, says how many, and has the run measure how long it takes until none is.
+func (size storm) inDoubt(ctx context.Context, b *harness.Bench, plan *harness.Plan, settled *time.Duration) (left int, err error) {
+	if left, err = size.doubt(ctx, b); err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	plan.During = func(ctx context.Context) error {
+		err := b.Settled(ctx, ledger.WorkConfirmUnknown, time.Minute)
+		*settled = time.Since(began)
+		return err
+	}
+	return left, nil
+}
+
+// aftermath is the time in which the sweeper asks about what the storm claimed: payments go on, and some are in doubt again.
+func (size storm) aftermath(ctx context.Context, l *harness.Lab, b *harness.Bench, run *stormRun) (err error) {
+	if size.ripe == 0 {
+		return nil
+	}
+	l.Say("forged-storm: what was claimed is asked about in %s", time.Until(run.began.Add(size.ripe)).Round(time.Second))
+	if err := harness.Wait(ctx, time.Until(run.began.Add(size.ripe))); err != nil {
+		return err
+	}
+	payments, err := b.Payable(ctx, int(size.confirms*size.over.Seconds()))
+	if err != nil {
+		return err
+	}
+	plan := harness.Plan{
+		Name: "aftermath", Streams: []harness.Stream{harness.Confirms(size.confirms, size.patience, payments)},
+		Fault: harness.Fault{Ops: []tosssim.Op{tosssim.Get, tosssim.Confirm}, Kind: tosssim.Delay, Delay: size.latency}, Latency: size.latency,
+	}
+	if run.lateDoubts, err = size.inDoubt(ctx, b, &plan, &run.lateSettled); err != nil {
+		return err
+	}
+	run.later.Observed, err = b.Run(ctx, plan)
+	return err
 }
 
 // lostOneIn is how few of the payments lose their reply: so few that no breaker takes the gateway for broken, which would
@@ -243,6 +284,15 @@ func (size storm) allowed() int {
 	return min(size.payments*fruitlessOfPayment+noticesAtOnce, fruitlessOfAll+int(fruitlessPerSecond*(size.over+time.Second).Seconds()))
 }
 
+// recovered is how many questions the sweeper asked in a run.
+func (storm) recovered(run noticesRun) int {
+	return run.Since.Metrics.Count("daesa_pgclient_answers_total", "path", "recover")
+}
+
+// recoverable is how many it may ask when the storm's claims are due: one about each payment, whatever was claimed of it,
+// and those about what is in doubt, which may come twice.
+func (size storm) recoverable(run stormRun) int { return size.payments + 2*run.lateDoubts }
+
 // asked is how many questions the made-up notices cost: those that were answered and bore nothing out.
 func (run noticesRun) asked() int {
 	return run.kind(noticeForged).Count(harness.Answered(http.StatusConflict, "state_mismatch"))
@@ -266,6 +316,13 @@ func (size storm) table(r *report.Result, run stormRun) {
 		again := run.redelivered.Of("notices")
 		r.Row(title(run.redelivered), append([]string{"0", "", "", "", fmt.Sprint(len(again.Sent)), again.Answers(), "", ""}, resources(run.redelivered)...)...)
 	}
+	if size.ripe > 0 {
+		keep(r, run.later.Observed)
+		r.Row(title(run.later.Observed), append([]string{
+			"0", "", fmt.Sprint(size.recovered(run.later)) + " by the sweeper", fmt.Sprint(size.recoverable(run)), "0", "",
+			run.later.Of("confirms").Answers(), report.Short(run.later.Of("confirms").Spread().P95),
+		}, resources(run.later.Observed)...)...)
+	}
 	r.Row("payments in doubt from before, settled in the storm", fmt.Sprintf("%d within %s", run.doubts, report.Short(run.settled)))
 	r.Rows[len(r.Rows)-1] = append(r.Rows[len(r.Rows)-1], make([]string, len(r.Columns)-2)...)
 	r.Plots = []report.NamedPlot{p95s("confirms", "confirms", size.over,
@@ -280,7 +337,16 @@ func (size storm) claims(r *report.Result, run stormRun) {
 	r.Claim(asked <= size.allowed()+len(run.out.kind(noticeCancel).Sent), "the gateway is asked %d times on behalf of notices, the %d real ones included", asked,
 		len(run.out.kind(noticeCancel).Sent))
 	r.ClaimTime(run.doubts >= size.doubts/2, "%d payments were in doubt when the storm began, of %d whose reply was lost", run.doubts, size.doubts)
-	for _, half := range []noticesRun{run.calm, run.out} {
+	parts := []noticesRun{run.calm, run.out}
+	if size.ripe > 0 {
+		parts = append(parts, run.later)
+		asked, may := size.recovered(run.later), size.recoverable(run)
+		r.ClaimTime(asked >= size.payments/2 && asked <= may, "when what the storm claimed is due, the sweeper asks %d times: one question about a payment, not about each claim, at most %d",
+			asked, may)
+		r.ClaimTime(run.lateDoubts >= size.doubts/2 && run.lateSettled <= 15*time.Second, "nor does that stand before recovery: %d payments in doubt then are settled within %s",
+			run.lateDoubts, report.Short(run.lateSettled))
+	}
+	for _, half := range parts {
 		confirms := half.Of("confirms")
 		r.ClaimTime(confirms.Count(harness.Answered(http.StatusOK, "done")) == len(confirms.Sent), "%s: every payment is approved: %s", title(half.Observed), confirms.Answers())
 	}
