@@ -8,8 +8,10 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"daesa/cmd/lab/harness"
@@ -71,6 +73,45 @@ func TestPerform_RefusesAnImpossibleRun(t *testing.T) {
 	}
 	if kept, err := os.ReadDir(l.options.out); err != nil || len(kept) > 0 {
 		t.Errorf("got %d files of results, want none (%v)", len(kept), err)
+	}
+}
+
+// TestPerform_OnACalmMachine: what ran before is given a while to fade; where something else goes on, nothing is measured.
+func TestPerform_OnACalmMachine(t *testing.T) {
+	t.Parallel()
+	cores := float64(runtime.NumCPU())
+	for _, test := range []struct {
+		name   string
+		load   func(waited time.Duration) float64
+		busy   bool
+		want   error
+		waited time.Duration
+	}{
+		{name: "calm", load: func(time.Duration) float64 { return cores / 2 }},
+		{name: "calm after a while", load: func(waited time.Duration) float64 { return cores * max(0.5, 2-waited.Minutes()*1.5) }, waited: 55 * time.Second},
+		{name: "busy", load: func(time.Duration) float64 { return cores }, want: errBusy, waited: calmWait + calmLook},
+		{name: "busy, and measured all the same", load: func(time.Duration) float64 { return cores }, busy: true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				began, ran := time.Now(), false
+				l := &lab{
+					options: options{busy: test.busy}, out: io.Discard, progress: io.Discard,
+					load: func() (float64, bool) { return test.load(time.Since(began)), true },
+				}
+				err := l.perform(t.Context(), experiment{name: "x", run: func(context.Context, *lab) (result, error) {
+					ran = true
+					return result{Columns: []string{""}}, nil
+				}})
+				if !errors.Is(err, test.want) || ran != (test.want == nil) {
+					t.Errorf("got %v, ran %v; want %v", err, ran, test.want)
+				}
+				if waited := time.Since(began); waited != test.waited {
+					t.Errorf("waited %s, want %s", waited, test.waited)
+				}
+			})
+		})
 	}
 }
 

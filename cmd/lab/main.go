@@ -92,7 +92,7 @@ func runNamed(ctx context.Context, args []string, out, diagnostics io.Writer) (e
 		return fmt.Errorf("make a folder for the programs: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	l := &lab{programs: buildOnce(ctx, folder), options: o, fresh: database.Fresh, drop: database.Drop, out: out, progress: diagnostics, log: log, command: "go run ./cmd/lab run " + strings.Join(args, " "), setting: report.Where(ctx)}
+	l := &lab{programs: buildOnce(ctx, folder), load: loadNow, options: o, fresh: database.Fresh, drop: database.Drop, out: out, progress: diagnostics, log: log, command: "go run ./cmd/lab run " + strings.Join(args, " "), setting: report.Where(ctx)}
 	var failures []error
 	for _, e := range chosen {
 		if err := l.perform(ctx, e); err != nil {
