@@ -91,7 +91,11 @@ func (b *Bench) Up(ctx context.Context) error {
 	b.Instances = nil
 	for range max(1, b.Arm.Instances) {
 		b.started++
-		i, err := b.lab.Programs.yielding().serve(ctx, b.folder, fmt.Sprint("daesa-", b.started), b.address, b.Gateway.URL, settings)
+		programs := b.lab.Programs
+		if !b.lab.Quick { // beside the tests of other packages it would yield to those
+			programs = programs.yielding()
+		}
+		i, err := programs.serve(ctx, b.folder, fmt.Sprint("daesa-", b.started), b.address, b.Gateway.URL, settings)
 		if err != nil {
 			return err
 		}
