@@ -16,7 +16,7 @@ build: ## build the programs into bin/
 
 .PHONY: test
 test: setup ## run all tests, with the race detector
-	go test -race ./...
+	go test -race -timeout 20m ./...
 
 .PHONY: sim
 sim: ## play days of shop life; SEEDS=1-200 says which, CSV=file keeps a line of each
