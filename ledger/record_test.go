@@ -2,6 +2,7 @@ package ledger_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,10 +16,15 @@ import (
 	"daesa/ledger/ledgertest"
 )
 
-// heard is a Notifier that keeps what it was told.
-type heard struct{ all []ledger.Announcement }
+// heard is a Notifier that keeps what it was told, by several at once as well.
+type heard struct {
+	mu  sync.Mutex
+	all []ledger.Announcement
+}
 
 func (h *heard) Notify(_ context.Context, _ *pgx.Batch, a []ledger.Announcement) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	h.all = append(h.all, a...)
 	return nil
 }
