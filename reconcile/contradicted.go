@@ -48,7 +48,8 @@ func (r *round) contradictions(ctx context.Context, w window) ([]contradiction, 
 		FROM (SELECT x.mismatch_id, x.kind, x.transaction_key, x.payment_key, x.order_id, x.currency, x.amount, x.detail, x.gateway,
 				x.opened_at, x.last_seen_at
 			FROM mismatches x
-			WHERE x.status <> 'resolved'
+			WHERE x.status <> 'resolved' AND x.transaction_key IS NOT NULL
+				AND x.kind IN ('history_changed', 'quarantined', 'unrecognized_status')
 			OFFSET 0) m
 		LEFT JOIN LATERAL (
 			SELECT x.transaction_key, x.payment_key, x.order_id, x.kind, x.amount, x.currency, x.at, x.is_foreign FROM mirror x
@@ -65,8 +66,7 @@ func (r *round) contradictions(ctx context.Context, w window) ([]contradiction, 
 				ORDER BY x.transaction_key NULLS LAST
 				LIMIT 1)
 			LIMIT 1) b ON true
-		WHERE m.transaction_key IS NOT NULL AND m.kind IN ('history_changed', 'quarantined', 'unrecognized_status')
-			AND d.at >= @from AND d.at < @to AND NOT COALESCE(g.is_foreign, false)
+		WHERE d.at >= @from AND d.at < @to AND NOT COALESCE(g.is_foreign, false)
 			AND NOT (`+strings.Join(rowAgreements(), " OR ")+`)
 		ORDER BY d.at, m.transaction_key COLLATE "C", m.kind`,
 		pgx.StrictNamedArgs{"from": w.from, "to": w.until(), "currencies": moneyCurrencies()})
