@@ -63,13 +63,8 @@ func (l *limit) cells(one run, trips int) []string {
 	}
 	// What was delivered after the cancels is in the sum of commits, and in nothing else.
 	cells[7] = fmt.Sprintf("%.2f", float64(one.commits-int64(3*2*(l.warm+l.payments)))/float64(l.warm+l.payments))
-	most := func(of func(harness.Look) int) string {
-		seen := 0
-		for _, look := range one.looks {
-			seen = max(seen, of(look))
-		}
-		return strconv.Itoa(seen)
-	}
+	watched := harness.Observed{Looks: one.looks}
+	most := func(of func(harness.Look) int) string { return strconv.Itoa(watched.Most(of)) }
 	return append(cells, fmt.Sprintf("%.0f", one.allocations/float64(l.payments)), fmt.Sprintf("%.1f kB", one.allocated/float64(l.payments)/1e3),
 		strconv.Itoa(one.jobs), most(func(look harness.Look) int { return look.Goroutines }), most(func(look harness.Look) int { return look.Sockets }),
 		most(func(look harness.Look) int { return look.PoolInUse }), most(func(look harness.Look) int { return int(look.Resident >> 20) })+" MiB")

@@ -100,13 +100,9 @@ func ForgedStorm(ctx context.Context, l *harness.Lab) (r report.Result, err erro
 // run sends confirms and, at a rate above nothing, the storm, with payments in doubt when it begins.
 func (size storm) run(ctx context.Context, l *harness.Lab, b *harness.Bench, name string, rate float64, into *stormRun) (run noticesRun, err error) {
 	l.Say("forged-storm: %s", name)
-	payments, err := b.Payable(ctx, int(size.confirms*size.over.Seconds()))
+	plan, err := size.plan(ctx, b, name)
 	if err != nil {
 		return run, err
-	}
-	plan := harness.Plan{
-		Name: name, Streams: []harness.Stream{harness.Confirms(size.confirms, size.patience, payments)},
-		Fault: harness.Fault{Ops: []tosssim.Op{tosssim.Get, tosssim.Confirm}, Kind: tosssim.Delay, Delay: size.latency}, Latency: size.latency,
 	}
 	if rate > 0 {
 		if run.mixed, err = size.notices(ctx, b, int(rate*size.over.Seconds())); err != nil {
@@ -120,6 +116,15 @@ func (size storm) run(ctx context.Context, l *harness.Lab, b *harness.Bench, nam
 	}
 	run.Observed, err = b.Run(ctx, plan)
 	return run, err
+}
+
+// plan is a run of confirms at the gateway's latency.
+func (size storm) plan(ctx context.Context, b *harness.Bench, name string) (harness.Plan, error) {
+	payments, err := b.Payable(ctx, int(size.confirms*size.over.Seconds()))
+	return harness.Plan{
+		Name: name, Streams: []harness.Stream{harness.Confirms(size.confirms, size.patience, payments)},
+		Fault: harness.Fault{Ops: []tosssim.Op{tosssim.Get, tosssim.Confirm}, Kind: tosssim.Delay, Delay: size.latency}, Latency: size.latency,
+	}, err
 }
 
 // inDoubt leaves payments in doubt, says how many, and has the run measure how long it takes until none is.
@@ -145,13 +150,9 @@ func (size storm) aftermath(ctx context.Context, l *harness.Lab, b *harness.Benc
 	if err := harness.Wait(ctx, time.Until(run.began.Add(size.ripe))); err != nil {
 		return err
 	}
-	payments, err := b.Payable(ctx, int(size.confirms*size.over.Seconds()))
+	plan, err := size.plan(ctx, b, "aftermath")
 	if err != nil {
 		return err
-	}
-	plan := harness.Plan{
-		Name: "aftermath", Streams: []harness.Stream{harness.Confirms(size.confirms, size.patience, payments)},
-		Fault: harness.Fault{Ops: []tosssim.Op{tosssim.Get, tosssim.Confirm}, Kind: tosssim.Delay, Delay: size.latency}, Latency: size.latency,
 	}
 	if run.lateDoubts, err = size.inDoubt(ctx, b, &plan, &run.lateSettled); err != nil {
 		return err
