@@ -47,6 +47,12 @@ type noticesUnder struct {
 	books       harness.Books
 }
 
+// What a notice's question may take as shipped, and what storing, recording and the way there and back may add.
+const (
+	shippedQuestion = 3 * time.Second
+	writingDown     = 300 * time.Millisecond
+)
+
 // redeliveries is how often a sender comes again.
 const redeliveries = 7
 
@@ -70,15 +76,23 @@ func WebhookBrownout(ctx context.Context, l *harness.Lab) (r report.Result, err 
 	if err != nil {
 		return r, err
 	}
+	back, err := returningOf(l.Quick).run(ctx, l)
+	if err != nil {
+		return r, err
+	}
 	size.table(&r, none, shipped)
+	back.row(&r)
 	size.claims(&r, none, shipped)
+	back.claims(&r, shippedQuestion+writingDown)
 	r.Notes = []string{fmt.Sprintf(
 		"Each run: %.0f confirms and %.0f notices a second for %s; of ten notices six are of approvals, two of cancels that are applied, "+
 			"two of cancels that are not. Before is our stand-in for their server: the same binary with %d requests at once in one line, "+
 			"no cap, no breaker, one attempt. Their receiver never asks the gateway; ours asks about the cancels.",
 		size.confirms, size.notices, size.over, size.threads), fmt.Sprintf(
 		"Of the cancels that were answered 502, redelivery applied %d in the arm %s and %d in the arm %s; the others the service "+
-			"had found in the gateway's list by then.", none.applied(), none.healthy.Arm, shipped.applied(), shipped.healthy.Arm)}
+			"had found in the gateway's list by then: it is waited until every breaker has closed. As shipped is what happens without that: %.0f cancels and "+
+			"%.0f confirms a second at a gateway that answers nobody for %s, its list included; as soon as it answers, all that was refused comes again, %.0f a second.",
+		none.applied(), none.healthy.Arm, shipped.applied(), shipped.healthy.Arm, returningOf(l.Quick).cancels, returningOf(l.Quick).confirms, returningOf(l.Quick).over, returningOf(l.Quick).burst)}
 	return r, nil
 }
 
@@ -229,7 +243,7 @@ func slowest502(s harness.Sending) time.Duration {
 
 func (size webhooks) claims(r *report.Result, none, shipped noticesUnder) {
 	healthy := shipped.healthy.kind(noticeIgnored, noticeDuplicate).Spread().P95
-	bound := size.question + 300*time.Millisecond
+	bound := size.question + writingDown
 	for _, run := range shipped.slow {
 		sent := len(run.Of("notices").Sent)
 		r.ClaimTime(run.stored() == sent, "%s: a row is stored of every notice sent (%d of %d)", title(run.Observed), run.stored(), sent)
