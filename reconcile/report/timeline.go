@@ -50,7 +50,9 @@ func timeline(ctx context.Context, tx pgx.Tx, orderID string, of named) Rows {
 			FROM (`+strings.Join(sources(), "\n\t\t\tUNION ALL")+`) AS everything (rank, seq, at, sort_at, source, what, result, currency, amount, payment_key, transaction_key, detail)
 			WHERE at IS NOT NULL
 			ORDER BY COALESCE(sort_at, at), rank, seq, what, transaction_key, detail, result, amount`,
-			pgx.StrictNamedArgs{"order_id": orderID, "payments": of.Payments, "jobs": of.Jobs})
+			pgx.StrictNamedArgs{
+				"order_id": orderID, "payments": of.Payments, "jobs": of.Jobs, "attempt_age": ledger.UndecidedAgeMax,
+			})
 		if err != nil {
 			return fmt.Errorf("read the timeline of order %s: %w", orderID, err)
 		}
@@ -80,8 +82,8 @@ func (h happened) row() Row {
 // reasons, refund accounts, bodies of notices, addresses.
 func sources() []string {
 	return []string{
-		orderHappened, paymentHappened, requestHappened, gatewayHappened, listHappened, deliveryHappened, booksHappened,
-		journalHappened, workHappened, mismatchHappened, eventHappened, jobHappened,
+		orderHappened, storeHappened, paymentHappened, requestHappened, gatewayHappened, listHappened, deliveryHappened, booksHappened,
+		journalHappened, paymentStates, orderStates, workHappened, mismatchHappened, eventHappened, jobHappened,
 	}
 }
 
@@ -91,21 +93,20 @@ func sources() []string {
 //nolint:dupword // several columns without anything
 const (
 	orderHappened = `
-		SELECT 1, 0::bigint, o.created_at, NULL::timestamptz, 'order', 'created', NULL, o.currency, o.amount, NULL, NULL, 'expires ' || ` + kst + `o.expires_at` + kstEnd + `
+		SELECT 1, 0::bigint, o.created_at, NULL::timestamptz, 'order', 'created', 'pending', o.currency, o.amount, NULL, NULL, 'expires ' || ` + kst + `o.expires_at` + kstEnd + `
 		FROM orders o
 		WHERE o.order_id = @order_id`
 
-	// A payment keeps its present state and the times of its last attempt, not every state it had.
+	// A payment's row has the times of its last attempt. The states that it had are paymentStates.
 	paymentHappened = `
-		SELECT CASE s.what WHEN 'state' THEN 9 ELSE 2 END, s.n, s.at, NULL::timestamptz, 'payment', s.what, s.result, p.currency, s.amount, p.payment_key, NULL, s.detail
+		SELECT 2, s.n, s.at, NULL::timestamptz, 'payment', s.what, NULL, p.currency, s.amount, p.payment_key, NULL, s.detail
 		FROM payments p
 		CROSS JOIN LATERAL (VALUES
-			(1::bigint, p.created_at, 'known', NULL, p.amount, NULL),
-			(2, p.intended_at, 'intent', NULL, p.amount, 'attempt ' || p.attempt),
-			(3, p.key_first_used_at, 'sent', NULL, NULL, 'key of generation ' || p.generation),
-			(4, p.undecided_since, 'undecided', NULL, NULL, NULL),
-			(5, p.updated_at, 'state', p.status, p.captured - p.canceled, concat_ws('; ', NULLIF(p.reason, ''), CASE WHEN p.surplus THEN 'does not hold the order' END))
-		) AS s (n, at, what, result, amount, detail)
+			(1::bigint, p.created_at, 'known', p.amount, NULL),
+			(2, p.intended_at, 'intent', p.amount, 'attempt ' || p.attempt),
+			(3, p.key_first_used_at, 'sent', NULL, 'key of generation ' || p.generation),
+			(4, p.undecided_since, 'undecided', NULL, NULL)
+		) AS s (n, at, what, amount, detail)
 		WHERE p.payment_key = ANY(@payments)`
 
 	requestHappened = `

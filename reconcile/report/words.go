@@ -107,6 +107,10 @@ var koreanWords = map[string]string{
 	"confirming": "승인 요청 중", "unknown": "결과 미확정", "failed": "실패", "waiting_for_deposit": "입금 대기", "done": "완료",
 	"sending": "전송 중", "refused": "거절",
 
+	// What became of a question to the store.
+	"store": "매장", "release_owed": "해제 대기", "merchant_told": "상점에 안내", "kept": "유지", "released": "해제", "declined": "매장 거절",
+	"void": "효력 없음",
+
 	// What happens to an order, and where it is known from.
 	"order": "주문", "payment": "결제", "cancel_request": "취소 요청", "gateway": "PG", "list": "거래목록", "notice": "웹훅", "books": "장부",
 	"journal": "분개", "work": "미결작업", "mismatch": "불일치", "event": "알림", "job": "작업", "created": "생성", "known": "인지",
