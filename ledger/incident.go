@@ -178,12 +178,16 @@ func resolveIncident(ctx context.Context, tx pgx.Tx, i Incident, c Change, two S
 	if err := sum.resolvable(c); err != nil {
 		return err
 	}
+	fits := `m.proposal IS NULL`
+	if c.As == ResolvedFixed {
+		fits += ` AND ` + fixable
+	}
 	if i.Unknown > 0 || two.Needed(i.AtRisk...) {
 		p := Proposal{As: c.As, By: c.By, At: now, Note: c.Note, Incident: i.ID}
-		return sweepIncident(ctx, tx, i, c, `proposal = @proposal`, `m.proposal IS NULL`, pgx.StrictNamedArgs{"proposal": &p}, now)
+		return sweepIncident(ctx, tx, i, c, `proposal = @proposal`, fits, pgx.StrictNamedArgs{"proposal": &p}, now)
 	}
 	return sweepIncident(ctx, tx, i, c,
-		`status = 'resolved', resolved_as = @as, resolved_by = @by, resolved_at = @now, note = @remark`, `m.proposal IS NULL`,
+		`status = 'resolved', resolved_as = @as, resolved_by = @by, resolved_at = @now, note = @remark`, fits,
 		pgx.StrictNamedArgs{"as": c.As}, now)
 }
 
@@ -211,7 +215,7 @@ func confirmIncident(ctx context.Context, tx pgx.Tx, i Incident, c Change, now t
 	}
 	return sweepIncident(ctx, tx, i, c,
 		`status = 'resolved', resolved_as = m.proposal ->> 'as', resolved_by = @by, resolved_at = @now, note = m.proposal ->> 'note',
-			proposal = NULL`, ofIncident, pgx.StrictNamedArgs{}, now)
+			proposal = NULL`, ofIncident+` AND (m.proposal ->> 'as' <> 'fixed' OR `+fixable+`)`, pgx.StrictNamedArgs{}, now)
 }
 
 func withdrawIncident(ctx context.Context, tx pgx.Tx, i Incident, c Change, now time.Time) error {
@@ -221,13 +225,17 @@ func withdrawIncident(ctx context.Context, tx pgx.Tx, i Incident, c Change, now 
 	return sweepIncident(ctx, tx, i, c, `proposal = NULL`, ofIncident, pgx.StrictNamedArgs{}, now)
 }
 
-// sweepIncident makes one change of everything that is left of an incident and fits. The rows are locked.
+// sweepIncident makes one change of everything that is left of an incident and fits. The rows are locked. What
+// nobody can fix is left over by whoever would resolve it as fixed; where nothing else is left, that is an error.
 func sweepIncident(ctx context.Context, tx pgx.Tx, i Incident, c Change, set, fits string, args pgx.StrictNamedArgs, now time.Time) error {
 	args["id"], args["by"], args["now"], args["remark"] = i.ID, c.By, now, c.Note
-	_, err := tx.Exec(ctx, `
+	tag, err := tx.Exec(ctx, `
 		UPDATE mismatches m
 		SET `+set+`,
 			revision = m.revision + 1, changed_at = @now, changed_by = @by, remark = @remark
 		WHERE m.incident_id = @id AND m.status <> 'resolved' AND `+fits, args)
+	if err == nil && tag.RowsAffected() == 0 && (c.As == ResolvedFixed || c.Step == StepConfirm) {
+		return ErrUnfixable
+	}
 	return err
 }

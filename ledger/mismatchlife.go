@@ -92,6 +92,8 @@ var (
 	ErrNote = errors.New("the note is missing or cannot be kept")
 	// ErrResolution reports a resolution that a person cannot give.
 	ErrResolution = errors.New("resolve as fixed or as accepted")
+	// ErrUnfixable reports a contradiction within the gateway's list that somebody would resolve as fixed. Nothing changed.
+	ErrUnfixable = errors.New("the gateway's list contradicts itself: it ends by itself when the list reads well, or accept it and say why")
 	// ErrMoved reports a mismatch that changed since the caller looked at it. Nothing changed.
 	ErrMoved = errors.New("the mismatch has changed since")
 	// ErrRequestEnd reports a statement about a cancel request of ours that the books do not bear out. Nothing changed.
@@ -247,6 +249,8 @@ func (m Mismatch) resolvable(c Change) error {
 		return fmt.Errorf("it is resolved: %w", ErrStep)
 	case m.Proposal != nil:
 		return fmt.Errorf("%s has proposed a resolution; confirm or withdraw it: %w", m.Proposal.By, ErrStep)
+	case c.As == ResolvedFixed && m.unfixable():
+		return ErrUnfixable
 	case c.Note == "" && (c.As == ResolvedAccepted || c.Request != nil):
 		return fmt.Errorf("say why: %w", ErrNote)
 	case c.Request == nil:
@@ -261,12 +265,28 @@ func (m Mismatch) resolvable(c Change) error {
 	return fmt.Errorf("say that it never happened, or under which transaction key it did: %w", ErrRequestEnd)
 }
 
+// unfixable reports whether the gateway's list contradicts itself about one transaction. No comparison of the two books
+// would find that again, so nobody's word that it was put right ends it: the list that reads well does, by itself, or a
+// person who accepts what it says.
+func (m Mismatch) unfixable() bool {
+	switch m.Kind { //nolint:exhaustive // all others are found again where they are not put right
+	case KindHistoryChanged, KindQuarantined, KindUnrecognized:
+		return m.TransactionKey != ""
+	}
+	return false
+}
+
+// fixable is the same of rows m of mismatches, the other way round.
+const fixable = `(m.transaction_key IS NULL OR m.kind NOT IN ('history_changed', 'quarantined', 'unrecognized_status'))`
+
 func (m Mismatch) confirm(c Change, now time.Time) (Mismatch, error) {
 	switch {
 	case m.Proposal == nil:
 		return m, fmt.Errorf("nobody has proposed a resolution: %w", ErrStep)
 	case c.By.Same(m.Proposal.By):
 		return m, fmt.Errorf("%s: %w", m.Proposal.By, ErrSecondPerson)
+	case m.Proposal.As == ResolvedFixed && m.unfixable():
+		return m, ErrUnfixable
 	}
 	return m.resolved(*m.Proposal, c.By, now), nil
 }

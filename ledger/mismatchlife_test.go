@@ -159,6 +159,57 @@ func (b *books) mismatch(id int64) ledger.Mismatch {
 	return m
 }
 
+// TestMismatch_UnfixableIsNotFixed: that the gateway's list contradicts itself about a transaction is found by no
+// comparison again, so nobody ends it by saying that it was put right: not alone, not by two, not with a storm.
+func TestMismatch_UnfixableIsNotFixed(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	all := storm(201)
+	for n, kind := range []ledger.Kind{ledger.KindHistoryChanged, ledger.KindQuarantined, ledger.KindUnrecognized} {
+		f := found(1000+n, 1000)
+		f.Kind = kind
+		all = append(all, f)
+	}
+	answer := found(2000, 1000) // an answer names no transaction
+	answer.Kind, answer.TransactionKey = ledger.KindQuarantined, ""
+	incident := b.found("list 1", append(all, answer)...).Incident
+	fixed := ledger.Change{Step: ledger.StepResolve, By: "os:kim", As: ledger.ResolvedFixed, Note: "put right"}
+	for n := range 3 {
+		if m, err := b.step(b.idOf(1000+n), fixed); !errors.Is(err, ledger.ErrUnfixable) {
+			t.Errorf("%s: got %s and %v", m.Kind, m.Status, err)
+		}
+	}
+	proposed := b.idOf(1000)
+	b.list(`UPDATE mismatches SET proposal = '{"as": "fixed", "by": "os:kim", "at": "2026-01-01T00:00:00Z", "note": ""}'
+		WHERE payment_key = 'pay-01000' RETURNING payment_key`)
+	if _, err := b.step(proposed, ledger.Change{Step: ledger.StepConfirm, By: "os:lee"}); !errors.Is(err, ledger.ErrUnfixable) {
+		t.Errorf("confirmed: got %v", err)
+	}
+	if _, err := b.step(proposed, ledger.Change{Step: ledger.StepWithdraw, By: "os:lee"}); err != nil {
+		t.Errorf("withdrawn: got %v", err)
+	}
+	change := func(c ledger.Change) error {
+		return b.try(func(tx pgx.Tx) (err error) {
+			_, err = ledger.ChangeIncident(t.Context(), tx, incident, c, aMillion(), b.now)
+			return err
+		})
+	}
+	left := func() []string {
+		return b.list(`SELECT DISTINCT kind || ' ' || (proposal IS NOT NULL) FROM mismatches WHERE status <> 'resolved' ORDER BY 1`)
+	}
+	want := []string{"history_changed false", "quarantined false", "unrecognized_status false"}
+	if err := change(fixed); err != nil || !slices.Equal(left(), want) {
+		t.Errorf("the storm: got %v and %v", left(), err)
+	}
+	if err := change(fixed); !errors.Is(err, ledger.ErrUnfixable) || !slices.Equal(left(), want) {
+		t.Errorf("the rest of it: got %v and %v", left(), err)
+	}
+	fixed.As = ledger.ResolvedAccepted
+	if err := change(fixed); err != nil || len(left()) != 0 {
+		t.Errorf("accepted: got %v and %v", left(), err)
+	}
+}
+
 // TestMismatch_ProposalFallsWithOtherMoney: what is confirmed must be what was proposed.
 func TestMismatch_ProposalFallsWithOtherMoney(t *testing.T) {
 	t.Parallel()

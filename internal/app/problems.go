@@ -52,6 +52,7 @@ func problems() []web.ProblemRow {
 		{Err: ledger.ErrMoved, Status: http.StatusConflict, Code: "mismatch_changed", Title: "The mismatch has changed since; look again"},
 		{Err: ledger.ErrNote, Status: http.StatusBadRequest, Code: "note", Title: "The note is missing or cannot be kept"},
 		{Err: ledger.ErrResolution, Status: http.StatusBadRequest, Code: "resolution", Title: "Resolve as fixed or as accepted"},
+		{Err: ledger.ErrUnfixable, Status: http.StatusConflict, Code: "not_fixable", Title: "The gateway's list contradicts itself; it ends by itself, or accept it"},
 		{Err: ledger.ErrRequestEnd, Status: http.StatusConflict, Code: "request_end", Title: "The books do not bear this end of the cancel out"},
 		{Err: ledger.ErrActor, Status: http.StatusForbidden, Code: "actor_unusable", Title: "The name you are known by cannot stand in a trail"},
 		{Err: ledger.ErrNotSealed, Status: http.StatusNotFound, Code: "day_not_sealed", Title: "The day's journal is not sealed"},

@@ -215,7 +215,9 @@ func (d *Desk) Step(step ledger.Step) web.Handler {
 
 // explained lets the caller read why a step was not allowed.
 func explained(err error) error {
-	for _, known := range []error{ledger.ErrStep, ledger.ErrSecondPerson, ledger.ErrMoved, ledger.ErrNote, ledger.ErrResolution, ledger.ErrRequestEnd} {
+	for _, known := range []error{
+		ledger.ErrStep, ledger.ErrSecondPerson, ledger.ErrMoved, ledger.ErrNote, ledger.ErrResolution, ledger.ErrUnfixable, ledger.ErrRequestEnd,
+	} {
 		if errors.Is(err, known) {
 			return web.WithDetail(err, err.Error())
 		}
