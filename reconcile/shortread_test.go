@@ -91,3 +91,56 @@ func TestBackfill_WhereWindowsMeet(t *testing.T) {
 		t.Errorf("%d rows are missing, with %d mismatches", n, s.mismatches(ledger.KindHistoryChanged))
 	}
 }
+
+// TestPoll_BookedMoneyThatIsNotListed: a read that lacks money of our books is made once more, and no more often once
+// that money is a mismatch, whether it is open or a person accepted it. What the list need not show makes no read short.
+func TestPoll_BookedMoneyThatIsNotListed(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	hides := func(c *reconcile.Config) {
+		c.Gateway = &paged{Gateway: s.client, change: func(_ int, page *pgclient.Page) error {
+			page.Rows = slices.DeleteFunc(page.Rows, func(r pgclient.Transaction) bool { return r.OrderID == "order-hidden" || r.OrderID == "order-fell" })
+			return nil
+		}}
+	}
+	list := s.another(hides)
+	reads := func(what string, poll func(context.Context) (reconcile.Polled, error), short int) {
+		t.Helper()
+		_, err := poll(t.Context())
+		s.must(err)
+		if n := s.number(`SELECT count(*) FROM list_runs WHERE result = 'failed'`); n != short {
+			t.Errorf("%s: %d reads so far were taken for short, want %d", what, n, short)
+		}
+	}
+	s.paid("order-shown", 1000)
+	fell := s.paid("order-fell", 1000)
+	s.exec(`UPDATE captures SET reversed_at = $1 WHERE payment_key = $2`, s.clock.Now(), fell)
+	s.exec(`INSERT INTO cancels (transaction_key, payment_key, order_id, currency, amount, canceled_at, channel, recorded_at)
+		VALUES ('void', $1, 'order-fell', 'KRW', 0, $2, 'sweep', $2)`, fell, s.clock.Now())
+	s.clock.Advance(10*time.Minute + time.Second)
+	reads("a void, and a deposit that fell back", list.Mirror.Poll, 0)
+
+	key := s.paid("order-hidden", 1000)
+	s.canceled(key, 400)
+	s.record(s.ask(ledger.ChannelWebhook, key))
+	s.clock.Advance(10 * time.Minute)
+	reads("as young as the list's lag", list.Mirror.Poll, 0)
+	s.clock.Advance(time.Second)
+	opened := s.another(func(c *reconcile.Config) { hides(c); c.OpeningAt = s.clock.Now().Add(-time.Minute) })
+	reads("before the opening", opened.Mirror.Poll, 0)
+	reads("older", list.Mirror.Poll, 1)
+	s.audit(reconcile.ScopeRecent)
+	if there, paid := s.mismatches(ledger.KindCancelMissingThere), s.mismatches(ledger.KindOrderWithoutPayment); there != 1 || paid != 1 {
+		t.Errorf("two reads lack a sale and its cancel: got %d and %d mismatches", paid, there)
+	}
+	reads("known", list.Mirror.Poll, 1)
+	s.exec(`UPDATE mismatches SET status = 'resolved', resolved_at = $1, resolved_as = 'accepted', note = 'agreed'`, s.clock.Now())
+	reads("accepted", list.Mirror.Poll, 1)
+	reads("accepted, at night", list.Mirror.Reread, 1)
+	s.exec(`UPDATE mismatches SET resolved_as = 'fixed'`)
+	reads("said to be mended", list.Mirror.Poll, 2)
+	reads("listed at last", s.Mirror.Poll, 2)
+	if n := s.number(`SELECT count(*) FROM mirror WHERE order_id = 'order-hidden'`); n != 2 {
+		t.Errorf("%d rows were read", n)
+	}
+}

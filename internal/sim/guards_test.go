@@ -30,7 +30,7 @@ type guard struct {
 func guards() []guard {
 	return []guard{
 		{"a read that lacks known rows is made once more", "reconcile/window.go", `case !believe && w.Missing > 0:`, `case false:`},
-		{"a read that is empty where books have rows is made once more", "reconcile/window.go", `case !believe && empty:`, `case empty && false:`},
+		{"a read that lacks money of our books is made once more", "reconcile/window.go", `case !believe && w.Unlisted > 0:`, `case false:`},
 		{"a row that two reads lack is missing", "reconcile/window.go", `return m.markMissing(ctx, *r)`, `return nil`},
 		{"young rows may come and go", "reconcile/window.go", `settled := r.StartedAt.Add(-m.cfg.ListLag)`, `settled := r.StartedAt`},
 		{"only a complete read covers", "reconcile/window.go", `WHERE result = 'complete' AND window_from <= started_at`, `WHERE window_from <= started_at`},
