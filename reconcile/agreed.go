@@ -55,11 +55,10 @@ func agreements() []string {
 				AND w.transaction_key IS NULL AND w.closed_at IS NULL OFFSET 0)`,
 		`m.kind = 'cancel_missing_there' AND EXISTS (SELECT 1 FROM mirror g
 			WHERE g.transaction_key = m.transaction_key AND g.kind = 'cancel' AND g.missing_since IS NULL OFFSET 0)`,
-		`m.kind = 'order_without_payment' AND EXISTS (SELECT 1 FROM mirror g
-			WHERE g.payment_key = m.payment_key AND g.kind = 'capture' AND g.missing_since IS NULL OFFSET 0)`,
-		// The deposit fell back, and is in the books no more; or its row has its money again.
+		// The list shows the capture; or it is in the books no more, or under the key that the gateway gave it meanwhile.
 		`m.kind = 'order_without_payment' AND EXISTS (SELECT 1 FROM captures c WHERE c.payment_key = m.payment_key OFFSET 0)
-			AND NOT EXISTS (SELECT 1 FROM captures c WHERE c.payment_key = m.payment_key AND c.reversed_at IS NULL OFFSET 0)`,
+			AND NOT EXISTS (SELECT 1 FROM captures c WHERE c.payment_key = m.payment_key AND c.reversed_at IS NULL
+				AND c.transaction_key IS NOT DISTINCT FROM m.transaction_key AND NOT ` + shownCapture + ` OFFSET 0)`,
 		// Every capture that the list shows of it is booked, by the join of the audit: a payment may be taken twice.
 		`m.kind = 'payment_without_order' AND EXISTS (SELECT 1 FROM captures c WHERE c.payment_key = m.payment_key OFFSET 0)
 			AND NOT EXISTS (SELECT 1 FROM mirror g

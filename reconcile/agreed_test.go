@@ -66,8 +66,17 @@ func TestAgreed(t *testing.T) {
 		{"money for an expired order", ledger.KindPaidAfterExpiry, "", later, "", ""},
 		{"a changed history", ledger.KindHistoryChanged, "cxl", later, "", ""},
 		{
-			"a deposit that is not listed, and fell back", ledger.KindOrderWithoutPayment, "", `SELECT 1`, `UPDATE captures SET reversed_at = now()`,
+			"a deposit that is not listed, and fell back", ledger.KindOrderWithoutPayment, "cap", `SELECT 1`, `UPDATE captures SET reversed_at = now()`,
 			`UPDATE mirror SET missing_since = now()`,
+		},
+		{
+			"a capture that is not listed, while another of its payment is", ledger.KindOrderWithoutPayment, "cap", `SELECT 1`,
+			`UPDATE mirror SET transaction_key = 'cap' WHERE kind = 'capture'`, `UPDATE mirror SET transaction_key = 'other' WHERE kind = 'capture'`,
+		},
+		{
+			"a capture without a name, which is known by it now", ledger.KindOrderWithoutPayment, "",
+			`UPDATE captures SET transaction_key = NULL; UPDATE mirror SET missing_since = now()`,
+			`UPDATE captures SET transaction_key = 'named'`, "",
 		},
 		{
 			"a deposit whose row is gone, and that fell back", ledger.KindHistoryChanged, "cap",

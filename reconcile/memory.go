@@ -189,17 +189,12 @@ func (m *memory) open() *listing {
 	return nil
 }
 
-// finding is the contradiction behind an entry of the breaks line. One about a capture that only we have is known by the
-// payment alone.
+// finding is the contradiction behind an entry of the breaks line.
 func (l listing) finding() ledger.Finding {
-	f := ledger.Finding{
+	return ledger.Finding{
 		Kind: l.Kind, PaymentKey: l.PaymentKey, OrderID: l.OrderID, TransactionKey: l.TransactionKey,
 		AtRisk: ledger.Money{Minor: l.Amount, Currency: l.Currency}, Detail: l.Note, Gateway: l.Gateway, Books: l.Books,
 	}
-	if l.Kind == ledger.KindOrderWithoutPayment {
-		f.TransactionKey = ""
-	}
-	return f
 }
 
 // memoryRow is a memory as its row of audit_judged holds it. What both books agree on needs no parts.

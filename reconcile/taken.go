@@ -57,6 +57,13 @@ const (
 			OFFSET 0) g` + listedRest
 )
 
+// shownCapture holds where the list shows the capture c of ours: under its own key or, where the gateway has not named it,
+// as a capture of the payment that is none of the others. The list may write the present status into the row.
+const shownCapture = `EXISTS (SELECT 1 FROM mirror g WHERE g.payment_key = c.payment_key AND g.missing_since IS NULL
+	AND ((g.transaction_key = c.transaction_key AND g.kind IN ('capture', 'cancel'))
+		OR (c.transaction_key IS NULL AND g.kind = 'capture' AND NOT EXISTS (SELECT 1 FROM captures o
+			WHERE o.payment_key = g.payment_key AND o.transaction_key = g.transaction_key OFFSET 0))) OFFSET 0)`
+
 // The captures of ours that the gateway's list does not have, and that nobody accepted so.
 const (
 	unlistedColumns = `
@@ -70,11 +77,10 @@ const (
 	unlistedRest = `
 		CROSS JOIN LATERAL (SELECT x.order_id, x.virtual_account FROM payments x WHERE x.payment_key = c.payment_key LIMIT 1) p
 		WHERE c.captured_at >= @since AND c.captured_at < @to AND c.reversed_at IS NULL
-			AND NOT EXISTS (SELECT 1 FROM mirror g WHERE g.payment_key = c.payment_key AND g.missing_since IS NULL
-				AND (g.kind = 'capture' OR (g.kind = 'cancel' AND g.transaction_key = c.transaction_key)) OFFSET 0)
+			AND NOT ` + shownCapture + `
 			AND NOT EXISTS (SELECT 1 FROM mismatches m WHERE m.payment_key = c.payment_key AND m.resolved_as = 'accepted'
 				AND m.amount = c.amount AND m.currency = c.currency
-				AND (m.kind = 'order_without_payment'
+				AND ((m.kind = 'order_without_payment' AND COALESCE(m.transaction_key, m.gateway ->> 'transaction_key', '') = COALESCE(c.transaction_key, ''))
 				  OR (m.kind = 'history_changed' AND m.transaction_key = c.transaction_key AND m.detail = @vanished)) OFFSET 0)`
 	unlistedOfWindow   = unlistedColumns + ` FROM captures c` + unlistedRest + ` ORDER BY c.captured_at, c.payment_key COLLATE "C"`
 	unlistedOfPayments = unlistedColumns + `
@@ -244,18 +250,14 @@ func (r takenRow) judge(b bounds) judged {
 // asked reports whether a question that is under way explains what does not agree.
 func (r takenRow) asked(b bounds) bool { return r.AskedUntil != nil && r.AskedUntil.After(b.now) }
 
-// breaks adds a contradiction. One about a listed capture is about that transaction: a payment may be taken more than
-// once, and what a person accepts of one says nothing of the next. Of a capture that only we have, the gateway may not
-// have named the transaction yet.
+// breaks adds a contradiction. It is about that transaction: a payment may be taken more than once, and what a person
+// accepts of one says nothing of the next. Of a capture that only we have, the gateway may not have named it yet.
 func (r takenRow) breaks(j *judged, kind ledger.Kind, detail string) {
 	amount := ledger.Money{Minor: r.Amount, Currency: r.Currency}
 	j.parts = append(j.parts, part{LineBreaks, 1, amount})
 	j.finding = &ledger.Finding{
-		Kind: kind, PaymentKey: r.PaymentKey, OrderID: r.OrderID, AtRisk: amount, Detail: detail,
+		Kind: kind, PaymentKey: r.PaymentKey, OrderID: r.OrderID, TransactionKey: r.TransactionKey, AtRisk: amount, Detail: detail,
 		Gateway: map[string]any{"transaction_key": r.TransactionKey, "at": r.At.UTC()},
-	}
-	if r.Listed {
-		j.finding.TransactionKey = r.TransactionKey
 	}
 }
 

@@ -68,3 +68,47 @@ func TestTaken_AmountThatDiffersEndsByItself(t *testing.T) {
 		}
 	}
 }
+
+// TestTaken_OneListedDepositProvesNoOther: a deposit fell back and came again, and the list shows the first one only. The
+// second is in our books and nowhere else. What a person accepts of it says nothing of a third.
+func TestTaken_OneListedDepositProvesNoOther(t *testing.T) {
+	t.Parallel()
+	for name, learned := range map[string]string{"named": `SELECT 1`, "not named": `UPDATE captures SET transaction_key = NULL WHERE reversed_at IS NULL`} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := setup(t)
+			key := s.deposited("order-1", 50_000)
+			s.clock.Advance(time.Minute)
+			s.poll()
+			again := func() {
+				s.exec(`UPDATE captures SET reversed_at = $1 WHERE reversed_at IS NULL`, s.clock.Now())
+				s.clock.Advance(time.Minute)
+				s.exec(`INSERT INTO captures (payment_key, number, transaction_key, currency, amount, captured_at, channel, recorded_at)
+					SELECT $1, count(*) + 1, 'again-' || count(*), 'KRW', 50000, $2, 'sweep', $2 FROM captures`, key, s.clock.Now())
+				s.exec(learned)
+				s.clock.Advance(20 * time.Minute)
+				s.poll()
+			}
+			again()
+			st := s.agrees("the second")
+			if line := st.Line(reconcile.LineBreaks, ledger.KRW); st.Verdict != reconcile.VerdictBreaks || line.Amount != 50_000 {
+				t.Fatalf("the second: got %s %+v", st.Verdict, st.Lines)
+			}
+			s.must(s.Sweeper.Tend(t.Context()))
+			if n := s.mismatches(ledger.KindOrderWithoutPayment); n != 1 {
+				t.Errorf("the second: got %d mismatches, want one that lasts", n)
+			}
+			s.accept()
+			if st := s.agrees("accepted"); st.Verdict != reconcile.VerdictReconciled {
+				t.Errorf("accepted: got %s %+v", st.Verdict, st.Lines)
+			}
+			if name == "not named" {
+				return // the next one could be the same
+			}
+			again()
+			if st := s.agrees("the third"); st.Verdict != reconcile.VerdictBreaks || s.mismatches(ledger.KindOrderWithoutPayment) != 1 {
+				t.Errorf("the third: got %s and %d mismatches", st.Verdict, s.mismatches(ledger.KindOrderWithoutPayment))
+			}
+		})
+	}
+}

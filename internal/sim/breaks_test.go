@@ -151,7 +151,7 @@ func (s *story) hideCapture() bool {
 	key := s.lastTransaction(x.key)
 	s.front.with(func() { s.front.hidden[key] = true })
 	s.expect(claim{
-		kind: ledger.KindOrderWithoutPayment, payments: []string{x.key}, why: "the list never shows its capture",
+		kind: ledger.KindOrderWithoutPayment, payments: []string{x.key}, transaction: key, why: "the list never shows its capture",
 		due: s.clock.Now().Add(soon), breaks: s.clock.Now(), broken: s.clock.Now().Add(soon),
 	})
 	return true
@@ -247,7 +247,7 @@ func (s *story) vanishCapture() bool {
 	x.spoilt = true
 	s.front.with(func() { s.front.hidden[row.Key] = true })
 	paid := s.expect(claim{
-		kind: ledger.KindOrderWithoutPayment, payments: []string{x.key}, why: "the row of its capture is gone",
+		kind: ledger.KindOrderWithoutPayment, payments: []string{x.key}, transaction: row.Key, why: "the row of its capture is gone",
 		due: s.night(), breaks: s.clock.Now(), broken: s.night(),
 	})
 	s.expect(claim{
@@ -279,7 +279,7 @@ func (s *story) unlistDeposit() bool {
 		s.front.with(func() { s.front.hidden[row.Key] = true })
 		changed.breaks, changed.broken, changed.day, changed.shadow = time.Time{}, time.Time{}, "", true
 		changed.covers = s.expect(claim{
-			kind: ledger.KindOrderWithoutPayment, payments: []string{x.key}, why: "the row of its deposit is gone",
+			kind: ledger.KindOrderWithoutPayment, payments: []string{x.key}, transaction: row.Key, why: "the row of its deposit is gone",
 			due: due, breaks: s.clock.Now(), broken: due,
 		})
 		s.tell("the list forgets the deposit %s", row.Key)

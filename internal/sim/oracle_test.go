@@ -53,8 +53,7 @@ func (c claim) about(m mismatch) bool {
 	return c.kind == m.Kind && slices.Contains(c.payments, m.Payment) && c.transaction == m.Transaction
 }
 
-// shows reports whether an entry of a statement is about the claim. A capture's entry names its transaction, its mismatch
-// does not.
+// shows reports whether an entry of a statement is about the claim. An edit of the books is known by its payment alone.
 func (c claim) shows(e reconcile.Entry) bool {
 	return c.kind == e.Kind && slices.Contains(c.payments, e.PaymentKey) && (c.transaction == "" || c.transaction == e.TransactionKey)
 }
