@@ -49,8 +49,8 @@ type Retained struct {
 	Claims     int64
 }
 
-// Retain takes away what need not be kept. A delivery stays as long as its payment has open work or a mismatch that
-// nobody has resolved: it is evidence.
+// Retain takes away what need not be kept. A delivery and a claim stay as long as their payment has open work or a
+// mismatch that nobody has resolved: they are evidence.
 func (h *Handler) Retain(ctx context.Context) (Retained, error) {
 	now, keep := h.cfg.Now(), h.cfg.Keep
 	var done Retained
@@ -95,8 +95,8 @@ const (
 	forgetParked = `
 		DELETE FROM work
 		WHERE work_id IN (
-			SELECT w.work_id FROM work w
-			WHERE w.kind = 'parked' AND w.closed_at < @before
+			SELECT d.work_id FROM work d
+			WHERE d.kind = 'parked' AND d.closed_at < @before AND ` + notEvidence + `
 			LIMIT @most)`
 
 	forgetBodies = `
@@ -122,6 +122,7 @@ const (
 			ORDER BY d.received_at
 			LIMIT @most)`
 
+	// notEvidence holds for a row d whose payment has nothing open.
 	notEvidence = `(d.payment_key IS NULL
 			OR NOT EXISTS (SELECT 1 FROM work w WHERE w.payment_key = d.payment_key AND w.closed_at IS NULL)
 				AND NOT EXISTS (SELECT 1 FROM mismatches m WHERE m.payment_key = d.payment_key AND m.status <> 'resolved'))`

@@ -40,8 +40,14 @@ func TestRetain(t *testing.T) {
 			('cancel_claimed', $5, $2, $2, $2, $2, 'refuted'),
 			('parked', 'pk_young', $2, $3, $3, NULL, NULL),
 			('parked', 'pk_over', $2, $2, $2, NULL, NULL),
-			('parked', 'pk_old', $2, $2, $2, $4, 'expired')`,
+			('parked', 'pk_old', $2, $2, $2, $4, 'expired'),
+			('parked', 'pk_evidence', $2, $2, $2, $4, 'expired')`,
 		evidence, s.clock.Now(), s.clock.Now().Add(time.Hour), s.clock.Now().Add(-31*24*time.Hour), plain); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.db.Exec(t.Context(), `
+		INSERT INTO mismatches (kind, fingerprint, status, payment_key, detail, opened_at, last_seen_at, changed_at)
+		VALUES ('payment_without_order', 'f', 'open', 'pk_evidence', '', $1, $1, $1)`, s.clock.Now()); err != nil {
 		t.Fatal(err)
 	}
 	got, err := s.handler.Retain(t.Context())
