@@ -23,6 +23,7 @@ const (
 	KindQuarantined         Kind = "quarantined" // money that cannot be read exactly
 	KindUnrecognized        Kind = "unrecognized_status"
 	KindSignedDayChanged    Kind = "signed_day_changed" // a business day says something else than what a person signed
+	KindJournalDiffers      Kind = "journal_differs"    // a row of our books and its transaction in the journal differ
 )
 
 // Kinds lists every kind.
@@ -31,7 +32,7 @@ func Kinds() []Kind {
 		KindCancelMissingHere, KindCancelMissingThere, KindAmountDiffers, KindCurrencyDiffers, KindOrderDiffers,
 		KindMerchantDiffers, KindPaymentWithoutOrder, KindOrderWithoutPayment, KindPaidTwice, KindPaidAfterExpiry,
 		KindStaleUnknown, KindCreditsSpent, KindHistoryChanged, KindQuarantined, KindUnrecognized,
-		KindSignedDayChanged,
+		KindSignedDayChanged, KindJournalDiffers,
 	}
 }
 

@@ -15,7 +15,8 @@ import (
 const standsAccepted = `(m.resolved_as IS NOT DISTINCT FROM 'accepted'
 	AND (m.currency, m.amount) IS NOT DISTINCT FROM (excluded.currency, excluded.amount)
 	AND (m.detail = excluded.detail OR m.kind NOT IN
-		('history_changed', 'order_differs', 'merchant_differs', 'quarantined', 'unrecognized_status', 'signed_day_changed')))`
+		('history_changed', 'order_differs', 'merchant_differs', 'quarantined', 'unrecognized_status', 'signed_day_changed',
+		'journal_differs')))`
 
 // opensAgain holds for a row m that was resolved, and is found to be wrong still or once more.
 const opensAgain = `(m.status = 'resolved' AND NOT ` + standsAccepted + `)`

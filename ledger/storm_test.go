@@ -144,7 +144,7 @@ func TestMismatch_AcceptedWordsAreOneDifference(t *testing.T) {
 	t.Parallel()
 	wordy := []ledger.Kind{
 		ledger.KindHistoryChanged, ledger.KindOrderDiffers, ledger.KindMerchantDiffers, ledger.KindQuarantined, ledger.KindUnrecognized,
-		ledger.KindSignedDayChanged,
+		ledger.KindSignedDayChanged, ledger.KindJournalDiffers,
 	}
 	for _, kind := range ledger.Kinds() {
 		want := "resolved"

@@ -103,6 +103,9 @@ func rowAgreements() []string {
 		// The row was read exactly since, or its word has become known.
 		`m.kind IN ('quarantined', 'unrecognized_status') AND m.transaction_key IS NOT NULL AND EXISTS (SELECT 1 FROM mirror g
 			WHERE g.transaction_key = m.transaction_key AND g.kind <> 'unrecognized' AND g.last_seen_at > m.last_seen_at OFFSET 0)`,
+		// The row and its transaction in the journal are of one fact again, or both are gone.
+		`m.kind = 'journal_differs' AND NOT EXISTS (SELECT 1 FROM ` + ofReference("(m.books ->> 'entry')", "(m.books ->> 'reference')") + `
+			WHERE NOT ` + journalled + ` OFFSET 0)`,
 	}
 }
 

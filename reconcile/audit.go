@@ -205,7 +205,11 @@ func (a *Auditor) compareIn(ctx context.Context, tx pgx.Tx, scope Scope, now tim
 	if _, err := a.captures(ctx, tx, w, t, see); err != nil {
 		return Statement{}, err
 	}
-	if err := r.contradict(ctx, w, t, see); err != nil {
+	beside := r.contradict
+	if scope.Name == ScopeDay {
+		beside = r.besideDay
+	}
+	if err := beside(ctx, w, t, see); err != nil {
 		return Statement{}, err
 	}
 	s := t.statement(w.reasons)

@@ -14,7 +14,8 @@ import (
 // What the gateway says of one transaction can contradict itself where both books agree: its row of the list came again
 // with other money than first read, is gone, has a word that nobody knows, or money that cannot be held. No comparison
 // shows that, because the mirror keeps what it read first. The open mismatch about the row does, and as long as it is open
-// the day of the row breaks. It stands beside the identity like every break, and is summed nowhere else.
+// the day of the row breaks. It stands beside the identity like every break, and is summed nowhere else. So does a mismatch
+// between our books and the journal, on the day on which its transaction happened by our books.
 
 // contradiction is an open mismatch about one transaction that no comparison shows.
 type contradiction struct {
@@ -46,16 +47,16 @@ func (r *round) contradictions(ctx context.Context, w window) ([]contradiction, 
 			COALESCE(g.kind, '') AS listed_as, g.amount AS listed, g.currency AS listed_currency,
 			b.amount AS booked, b.currency AS booked_currency
 		FROM (SELECT x.mismatch_id, x.kind, x.transaction_key, x.payment_key, x.order_id, x.currency, x.amount, x.detail, x.gateway,
-				x.opened_at, x.last_seen_at
+				x.books, x.opened_at, x.last_seen_at
 			FROM mismatches x
 			WHERE x.status <> 'resolved' AND x.transaction_key IS NOT NULL
-				AND x.kind IN ('history_changed', 'quarantined', 'unrecognized_status')
+				AND x.kind IN ('history_changed', 'quarantined', 'unrecognized_status', 'journal_differs')
 			OFFSET 0) m
 		LEFT JOIN LATERAL (
 			SELECT x.transaction_key, x.payment_key, x.order_id, x.kind, x.amount, x.currency, x.at, x.is_foreign FROM mirror x
 			WHERE x.transaction_key = m.transaction_key
 			LIMIT 1) g ON true
-		CROSS JOIN LATERAL (SELECT COALESCE(g.at,
+		CROSS JOIN LATERAL (SELECT COALESCE(CASE WHEN m.kind = 'journal_differs' THEN (m.books ->> 'at')::timestamptz END, g.at,
 			CASE WHEN m.gateway ->> 'at' ~ '^2[0-9]{3}-' THEN (m.gateway ->> 'at')::timestamptz END, m.opened_at) AS at) d
 		LEFT JOIN unnest(@currencies::text[]) AS c (currency) ON c.currency = m.gateway ->> 'currency'
 		LEFT JOIN LATERAL (
@@ -117,6 +118,10 @@ func (t *tally) broken() map[string]bool {
 // contradict puts what contradicts itself on its line. It is a mismatch already, so nothing is found by it.
 func (t *tally) contradict(c contradiction) {
 	t.contradicted++
+	t.place(c)
+}
+
+func (t *tally) place(c contradiction) {
 	t.totals.add(share{Day: ledger.DayOf(c.At), Line: LineBreaks, Currency: c.Currency, Count: 1, Amount: c.Amount})
 	key := lineKey{LineBreaks, c.Currency}
 	t.entries[key] = append(t.entries[key], Entry{

@@ -201,6 +201,7 @@ func (s *shop) dollars(order string, cents int64) {
 			"method":"카드","status":%q,"transactionAt":%q,"currency":"USD","amount":%s}`,
 			name+order, "pay-"+order, order, status, at.Format(time.RFC3339), amount.Decimal())))
 	}
+	s.journalled()
 }
 
 // closedDays are the bytes of the newest closed statement of each day.

@@ -272,7 +272,7 @@ func (r *round) day(ctx context.Context, w window, d ledger.Day, watch watcher) 
 	if _, err := r.captures(ctx, r.tx, w, t, see); err != nil {
 		return nil, err
 	}
-	if err := r.contradict(ctx, w, t, see); err != nil {
+	if err := r.besideDay(ctx, w, t, see); err != nil {
 		return nil, err
 	}
 	onDay := w

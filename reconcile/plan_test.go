@@ -27,6 +27,15 @@ const history = `
 	SELECT 'pay-' || i, 1, 'capture-' || i, 'KRW', 1000, at, 'confirm', at FROM sold;
 	INSERT INTO cancels (transaction_key, payment_key, order_id, currency, amount, canceled_at, channel, recorded_at)
 	SELECT 'cancel-' || i, 'pay-' || i, 'order-' || i, 'KRW', 1000, at, 'webhook', at FROM sold WHERE canceled;
+	SET session_replication_role = replica;
+	INSERT INTO journal_transactions (kind, reference, payment_key, order_id, occurred_at, recorded_at)
+	SELECT kind, CASE kind WHEN 'capture' THEN 'pay-' || i || '#1' ELSE 'cancel-' || i END, 'pay-' || i, 'order-' || i, at, at
+	FROM sold, unnest(ARRAY['capture', 'cancel']) AS kind WHERE canceled OR kind = 'capture';
+	INSERT INTO journal_entries (transaction_id, line, account, currency, amount)
+	SELECT t.transaction_id, l.line, CASE WHEN l.line = 1 THEN 'gateway_receivable' WHEN t.kind = 'capture' THEN 'sales' ELSE 'refunds' END, 'KRW',
+		CASE WHEN (l.line = 1) = (t.kind = 'capture') THEN 1000 ELSE -1000 END
+	FROM journal_transactions t, generate_series(1, 2) AS l (line);
+	RESET session_replication_role;
 	INSERT INTO mirror (transaction_key, payment_key, order_id, kind, word, currency, amount, negative, at, day, first_seen_at, last_seen_at, first_run)
 	SELECT kind || '-' || i, 'pay-' || i, 'order-' || i, kind, 'DONE', 'KRW', 1000, false, at, (at AT TIME ZONE 'Asia/Seoul')::date, at, at, 1
 	FROM sold, unnest(ARRAY['capture', 'cancel']) AS kind WHERE canceled OR kind = 'capture';
@@ -102,7 +111,7 @@ func TestEveryMinute_ReadsNoTableWhole(t *testing.T) {
 		booked_currency, booked FROM day_rows WHERE false`)
 	s.exec(`CREATE INDEX ON day_rows_seen (movement, transaction_key, payment_key)`)
 	found, err := plans.WholeTables(t.Context(), db, "mirror", "cancels", "captures", "payments", "orders", "work", "cancel_requests",
-		"list_runs", "audit_runs", "deliveries", "audit_judged", "mismatches", "mismatch_trail")
+		"list_runs", "audit_runs", "deliveries", "audit_judged", "mismatches", "mismatch_trail", "journal_transactions", "journal_entries")
 	if err != nil || len(found) > 0 {
 		t.Errorf("got %v and %d statements that read a table from end to end:\n%s", err, len(found), strings.Join(found, "\n\n"))
 	}

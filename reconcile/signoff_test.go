@@ -144,11 +144,14 @@ func TestSign_TwiceIsOnce(t *testing.T) {
 	}
 }
 
-// TestSign_IsForGood: no signature is changed or deleted, not even by the tables' owner.
+// TestSign_IsForGood: no signature is changed or deleted, not even by the tables' owner, and nothing that a closing run
+// kept. What it no longer sees it ends, and other audits may go.
 func TestSign_IsForGood(t *testing.T) {
 	t.Parallel()
-	s, _, _ := closed(t)
+	s, pending, _ := closed(t)
 	s.signed(kim, "")
+	s.record(s.ask(ledger.ChannelWebhook, pending))
+	s.closeDay(monday) // ends the row that was pending
 	for _, sql := range []string{
 		`UPDATE day_signoffs SET note = 'other'`, `DELETE FROM day_signoffs`, `TRUNCATE day_signoffs`, `TRUNCATE day_signoffs CASCADE`,
 	} {
@@ -160,6 +163,17 @@ func TestSign_IsForGood(t *testing.T) {
 		SELECT day, 'system', now(), run_id, digest, facts FROM day_signoffs`); err == nil {
 		t.Error("the service signed")
 	}
+	for _, sql := range []string{
+		`UPDATE audit_runs SET verdict = 'reconciled'`, `UPDATE audit_runs SET statement = '{}'`, `DELETE FROM audit_runs WHERE scope = 'day'`,
+		`TRUNCATE audit_runs CASCADE`, `DELETE FROM day_rows`, `TRUNCATE day_rows`, `UPDATE day_rows SET booked = 399`,
+		`UPDATE day_rows SET gone_run = first_run + 1, booked = 399`, `UPDATE day_rows SET gone_run = first_run + 1 WHERE gone_run IS NOT NULL`,
+		`UPDATE day_rows SET gone_run = NULL WHERE gone_run IS NOT NULL`, `UPDATE day_rows SET gone_run = gone_run`,
+	} {
+		if _, err := s.db.Exec(t.Context(), sql); err == nil || !strings.Contains(err.Error(), "for good") {
+			t.Errorf("%s: got %v, want it refused", sql, err)
+		}
+	}
+	s.exec(`DELETE FROM audit_runs WHERE scope <> 'day'`)
 	if s.signatures() != 1 {
 		t.Error("the signature is gone")
 	}

@@ -45,7 +45,8 @@ CREATE FUNCTION public.audit_dirty_contradicted() RETURNS trigger
     AS $$
 BEGIN
     INSERT INTO audit_dirty (subject, key, payment_key)
-    SELECT 'day', to_char(COALESCE((SELECT g.at FROM mirror g WHERE g.transaction_key = NEW.transaction_key),
+    SELECT 'day', to_char(COALESCE(CASE WHEN NEW.kind = 'journal_differs' THEN (NEW.books ->> 'at')::timestamptz END,
+        (SELECT g.at FROM mirror g WHERE g.transaction_key = NEW.transaction_key),
         CASE WHEN NEW.gateway ->> 'at' ~ '^2[0-9]{3}-' THEN (NEW.gateway ->> 'at')::timestamptz END,
         NEW.opened_at) AT TIME ZONE 'Asia/Seoul', 'YYYY-MM-DD'), '';
     RETURN NULL;
@@ -151,6 +152,39 @@ BEGIN
         END IF;
     END IF;
     RETURN NULL;
+END $$;
+
+-- Name: audit_runs_are_append_only(); Type: FUNCTION; Schema: public; Owner: -
+
+CREATE FUNCTION public.audit_runs_are_append_only() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF TG_OP = 'DELETE' THEN
+        IF OLD.scope <> 'day' THEN
+            RETURN OLD;
+        END IF;
+    END IF;
+    RAISE EXCEPTION 'what an audit said is for good: % on % refused', TG_OP, TG_TABLE_NAME
+        USING ERRCODE = 'integrity_constraint_violation', CONSTRAINT = 'audit_runs_append_only';
+END $$;
+
+-- Name: day_rows_are_append_only(); Type: FUNCTION; Schema: public; Owner: -
+
+CREATE FUNCTION public.day_rows_are_append_only() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF TG_OP = 'UPDATE' THEN
+        IF OLD.gone_run IS NULL AND NEW.gone_run IS NOT NULL THEN
+            OLD.gone_run := NEW.gone_run;
+            IF OLD IS NOT DISTINCT FROM NEW THEN
+                RETURN NEW;
+            END IF;
+        END IF;
+    END IF;
+    RAISE EXCEPTION 'what a closed day said is for good: % on % refused', TG_OP, TG_TABLE_NAME
+        USING ERRCODE = 'integrity_constraint_violation', CONSTRAINT = 'day_rows_append_only';
 END $$;
 
 -- Name: journal_entry_joins_its_own(); Type: FUNCTION; Schema: public; Owner: -
@@ -280,7 +314,7 @@ CREATE TABLE public.mismatches (
     incident_id bigint,
     CONSTRAINT mismatches_acceptance_needs_note CHECK (((resolved_as IS DISTINCT FROM 'accepted'::text) OR (note <> ''::text))),
     CONSTRAINT mismatches_change_has_actor CHECK ((changed_by <> ''::text)),
-    CONSTRAINT mismatches_kind_known CHECK ((kind = ANY (ARRAY['cancel_missing_here'::text, 'cancel_missing_there'::text, 'amount_differs'::text, 'currency_differs'::text, 'order_differs'::text, 'merchant_differs'::text, 'payment_without_order'::text, 'order_without_payment'::text, 'order_paid_twice'::text, 'paid_after_expiry'::text, 'stale_unknown'::text, 'credits_already_spent'::text, 'history_changed'::text, 'quarantined'::text, 'unrecognized_status'::text, 'signed_day_changed'::text]))),
+    CONSTRAINT mismatches_kind_known CHECK ((kind = ANY (ARRAY['cancel_missing_here'::text, 'cancel_missing_there'::text, 'amount_differs'::text, 'currency_differs'::text, 'order_differs'::text, 'merchant_differs'::text, 'payment_without_order'::text, 'order_without_payment'::text, 'order_paid_twice'::text, 'paid_after_expiry'::text, 'stale_unknown'::text, 'credits_already_spent'::text, 'history_changed'::text, 'quarantined'::text, 'unrecognized_status'::text, 'signed_day_changed'::text, 'journal_differs'::text]))),
     CONSTRAINT mismatches_proposal_is_whole CHECK (((proposal IS NULL) OR ((status <> 'resolved'::text) AND (proposal ? 'by'::text) AND (proposal ? 'at'::text) AND ((proposal ->> 'as'::text) = ANY (ARRAY['fixed'::text, 'accepted'::text]))))),
     CONSTRAINT mismatches_resolution_is_whole CHECK (((status = 'resolved'::text) = ((resolved_at IS NOT NULL) AND (resolved_as IS NOT NULL)))),
     CONSTRAINT mismatches_resolution_known CHECK ((resolved_as = ANY (ARRAY['auto'::text, 'fixed'::text, 'accepted'::text]))),
@@ -1918,6 +1952,10 @@ CREATE INDEX cancels_of_payment ON public.cancels USING btree (payment_key);
 
 CREATE INDEX cancels_void_of_payment ON public.cancels USING btree (payment_key) WHERE (amount = 0);
 
+-- Name: captures_by_reversal; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX captures_by_reversal ON public.captures USING btree (reversed_at) WHERE (reversed_at IS NOT NULL);
+
 -- Name: captures_by_time; Type: INDEX; Schema: public; Owner: -
 
 CREATE INDEX captures_by_time ON public.captures USING btree (captured_at);
@@ -2190,6 +2228,14 @@ CREATE INDEX work_open_by_transaction ON public.work USING btree (transaction_ke
 
 CREATE INDEX work_pending ON public.work USING btree (deadline, work_id) WHERE ((closed_at IS NULL) AND (kind = ANY (ARRAY['cancel_claimed'::text, 'cancel_listed'::text, 'cancel_in_progress'::text, 'cancel_request'::text])));
 
+-- Name: audit_runs audit_runs_append_only; Type: TRIGGER; Schema: public; Owner: -
+
+CREATE TRIGGER audit_runs_append_only BEFORE DELETE OR UPDATE ON public.audit_runs FOR EACH ROW EXECUTE FUNCTION public.audit_runs_are_append_only();
+
+-- Name: audit_runs audit_runs_no_truncate; Type: TRIGGER; Schema: public; Owner: -
+
+CREATE TRIGGER audit_runs_no_truncate BEFORE TRUNCATE ON public.audit_runs FOR EACH STATEMENT EXECUTE FUNCTION public.audit_runs_are_append_only();
+
 -- Name: cancels cancels_dirty; Type: TRIGGER; Schema: public; Owner: -
 
 CREATE TRIGGER cancels_dirty AFTER INSERT OR DELETE ON public.cancels FOR EACH ROW EXECUTE FUNCTION public.audit_dirty_cancels();
@@ -2213,6 +2259,14 @@ CREATE TRIGGER captures_dirty_changed AFTER UPDATE ON public.captures FOR EACH R
 -- Name: captures captures_dirty_truncated; Type: TRIGGER; Schema: public; Owner: -
 
 CREATE TRIGGER captures_dirty_truncated AFTER TRUNCATE ON public.captures FOR EACH STATEMENT EXECUTE FUNCTION public.audit_dirty_everything();
+
+-- Name: day_rows day_rows_append_only; Type: TRIGGER; Schema: public; Owner: -
+
+CREATE TRIGGER day_rows_append_only BEFORE DELETE OR UPDATE ON public.day_rows FOR EACH ROW EXECUTE FUNCTION public.day_rows_are_append_only();
+
+-- Name: day_rows day_rows_no_truncate; Type: TRIGGER; Schema: public; Owner: -
+
+CREATE TRIGGER day_rows_no_truncate BEFORE TRUNCATE ON public.day_rows FOR EACH STATEMENT EXECUTE FUNCTION public.day_rows_are_append_only();
 
 -- Name: day_signoffs day_signoffs_append_only; Type: TRIGGER; Schema: public; Owner: -
 
@@ -2316,11 +2370,11 @@ CREATE TRIGGER mismatches_changed BEFORE UPDATE ON public.mismatches FOR EACH RO
 
 -- Name: mismatches mismatches_contradicted; Type: TRIGGER; Schema: public; Owner: -
 
-CREATE TRIGGER mismatches_contradicted AFTER INSERT ON public.mismatches FOR EACH ROW WHEN (((new.status <> 'resolved'::text) AND (new.transaction_key IS NOT NULL) AND (new.kind = ANY (ARRAY['history_changed'::text, 'quarantined'::text, 'unrecognized_status'::text])))) EXECUTE FUNCTION public.audit_dirty_contradicted();
+CREATE TRIGGER mismatches_contradicted AFTER INSERT ON public.mismatches FOR EACH ROW WHEN (((new.status <> 'resolved'::text) AND (new.transaction_key IS NOT NULL) AND (new.kind = ANY (ARRAY['history_changed'::text, 'quarantined'::text, 'unrecognized_status'::text, 'journal_differs'::text])))) EXECUTE FUNCTION public.audit_dirty_contradicted();
 
 -- Name: mismatches mismatches_contradicted_changed; Type: TRIGGER; Schema: public; Owner: -
 
-CREATE TRIGGER mismatches_contradicted_changed AFTER UPDATE ON public.mismatches FOR EACH ROW WHEN (((new.transaction_key IS NOT NULL) AND (new.kind = ANY (ARRAY['history_changed'::text, 'quarantined'::text, 'unrecognized_status'::text])) AND ((((old.status = 'resolved'::text) IS DISTINCT FROM (new.status = 'resolved'::text)) OR (old.currency IS DISTINCT FROM new.currency)) OR (old.amount IS DISTINCT FROM new.amount)))) EXECUTE FUNCTION public.audit_dirty_contradicted();
+CREATE TRIGGER mismatches_contradicted_changed AFTER UPDATE ON public.mismatches FOR EACH ROW WHEN (((new.transaction_key IS NOT NULL) AND (new.kind = ANY (ARRAY['history_changed'::text, 'quarantined'::text, 'unrecognized_status'::text, 'journal_differs'::text])) AND ((((old.status = 'resolved'::text) IS DISTINCT FROM (new.status = 'resolved'::text)) OR (old.currency IS DISTINCT FROM new.currency)) OR (old.amount IS DISTINCT FROM new.amount)))) EXECUTE FUNCTION public.audit_dirty_contradicted();
 
 -- Name: mismatches mismatches_dirty_changed; Type: TRIGGER; Schema: public; Owner: -
 

@@ -133,5 +133,5 @@ var koreanWords = map[string]string{
 	"currency_differs": "통화 다름", "order_differs": "주문 다름", "merchant_differs": "상점 다름", "payment_without_order": "주문 없는 결제",
 	"order_without_payment": "결제 없는 주문", "order_paid_twice": "이중 결제", "paid_after_expiry": "만료 후 결제",
 	"stale_unknown": "오래된 미확정", "credits_already_spent": "이미 쓴 적립금", "history_changed": "바뀐 과거", "quarantined": "읽을 수 없는 금액",
-	"unrecognized_status": "모르는 상태", "signed_day_changed": "서명 후 변경",
+	"unrecognized_status": "모르는 상태", "signed_day_changed": "서명 후 변경", "journal_differs": "분개와 다름",
 }
