@@ -25,6 +25,10 @@ const (
 	// second: what one source may send, so that many of them together cost the merchant's quota no more than one does.
 	fruitlessOfAll     = 300
 	fruitlessPerSecond = 5
+	// fruitlessTogether questions may be under way where half of the allowance is left, whatever the share of an instance:
+	// as many notices as the gate lets in at a time. A burst of redeliveries may reach one of ten instances, and what its
+	// questions prove is known only afterwards.
+	fruitlessTogether = 160
 	// fruitlessPayments bounds the memory that made-up notices can use.
 	fruitlessPayments = 10_000
 )
@@ -68,13 +72,18 @@ func newFruitless(replicas int) *fruitless {
 
 // begin reports whether a notice may make us ask about the payment. Over all payments each question that is under way
 // counts as one that proves nothing until end says what it was: that is known only once its answer has been compared with
-// the books, and a storm is fast while that is slow. For one payment it does not count: copies of a real notice come at
-// the same time.
+// the books, and a storm is fast while that is slow. Only as long as little has proven nothing of late are those under way
+// believed in, up to fruitlessTogether; what they cost beyond the allowance is owed, and paid back before anybody asks
+// again. For one payment they do not count: copies of a real notice come at the same time.
 func (f *fruitless) begin(paymentKey string, now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	of := f.ofPayment[paymentKey]
-	if f.all.TokensAt(now) < float64(f.underWay+1) || of != nil && of.TokensAt(now) < 1 {
+	room := f.all.TokensAt(now)
+	if room >= float64(f.all.Burst())/2 {
+		room = max(room, fruitlessTogether)
+	}
+	if room < float64(f.underWay+1) || of != nil && of.TokensAt(now) < 1 {
 		return false
 	}
 	f.underWay++

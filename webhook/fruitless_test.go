@@ -72,6 +72,49 @@ func TestFruitless_ThoseUnderWayCount(t *testing.T) {
 	}
 }
 
+// TestFruitless_ABurstMayReachOneOfMany: an instance whose share is small lets as many questions be under way as the gate
+// lets notices in, unless much has proven nothing of late. What that costs beyond its share is paid back.
+func TestFruitless_ABurstMayReachOneOfMany(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 4, 15, 1, 0, 0, 0, time.UTC)
+	f := newFruitless(10)
+	burst := func() (begun int) {
+		for n := range 1_000 {
+			if f.begin(fmt.Sprintf("pk_%d", n), now) {
+				begun++
+			}
+		}
+		return begun
+	}
+	if got := burst(); got != fruitlessTogether {
+		t.Fatalf("%d questions were begun at once, want %d", got, fruitlessTogether)
+	}
+	for n := range fruitlessTogether {
+		f.end(fmt.Sprintf("pk_%d", n), now, true)
+	}
+	asked := fruitlessTogether
+	for range 600 {
+		now = now.Add(time.Second)
+		if f.begin("pk_late", now) {
+			f.end("pk_late", now, false)
+			f.count(fmt.Sprintf("pk_%d", asked), now)
+			asked++
+		}
+	}
+	if want := (fruitlessOfAll + 600*fruitlessPerSecond) / 10; asked > want+1 {
+		t.Errorf("%d questions proved nothing in ten minutes, want no more than the share of %d", asked, want)
+	}
+	if f.ofPayment["pk_late"] != nil {
+		t.Fatal("pk_late is counted, so that it shows nothing")
+	}
+	for f.all.TokensAt(now) >= fruitlessOfAll/10/2 { // little is left
+		f.count("pk_more", now)
+	}
+	if got, left := burst(), int(f.all.TokensAt(now)); got != left {
+		t.Errorf("%d questions were begun at once where %d may prove nothing, want no more", got, left)
+	}
+}
+
 // TestFruitless_ASlowQuestionRefillsNothing: questions that end in another order than they began cost no less.
 func TestFruitless_ASlowQuestionRefillsNothing(t *testing.T) {
 	t.Parallel()
