@@ -234,6 +234,55 @@ func TestClaim_ListedWhileWeAsk(t *testing.T) {
 	}
 }
 
+// TestClaim_KeepsNothingOwedWaiting: what becomes owed while a claim is asked about does not wait for the answer, whether or
+// not anything else was due.
+func TestClaim_KeepsNothingOwedWaiting(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	claimed := s.paid("order-0", 10_000)
+	s.claim(claimed, "made-up")
+	var owed []string
+	for n := range 3 {
+		key := s.paid(fmt.Sprint("order-", n+1), 20_000)
+		s.claim(key, s.canceled(key, 5_000))
+		s.exec(`UPDATE work SET due_at = due_at + interval '1 day' WHERE payment_key = $1`, key)
+		owed = append(owed, key)
+	}
+	s.clock.Advance(6 * time.Minute)
+	r := s.another(func(c *reconcile.Config) {
+		c.Gateway = meanwhile{c.Gateway, claimed, func() {
+			tick := time.NewTicker(50 * time.Millisecond)
+			defer tick.Stop()
+			for n, key := range owed { // each when the one before is done, and so nothing is due
+				s.exec(`UPDATE work SET kind = 'cancel_listed', due_at = $2 WHERE payment_key = $1`, key, s.clock.Now())
+				for limit := time.Now().Add(20 * time.Second); s.number(`SELECT count(*) FROM cancels`) == n; <-tick.C {
+					if time.Now().After(limit) {
+						t.Errorf("the %d. waits for the claim", n+1)
+						return
+					}
+				}
+			}
+		}}
+	})
+	_, err := r.Sweeper.Sweep(t.Context())
+	s.must(err)
+}
+
+// meanwhile is a gateway at which something happens while it is asked about one payment.
+type meanwhile struct {
+	reconcile.Gateway
+	about string
+	while func()
+}
+
+func (g meanwhile) Recover(ctx context.Context, channel ledger.Channel, paymentKey string) (ledger.Observation, error) {
+	seen, err := g.Gateway.Recover(ctx, channel, paymentKey)
+	if paymentKey == g.about {
+		g.while()
+	}
+	return seen, err
+}
+
 // TestClaim_CrashBeforeTheAnswerIsWritten: the claims of a sweeper that dies come back when its lease is over.
 func TestClaim_CrashBeforeTheAnswerIsWritten(t *testing.T) {
 	t.Parallel()

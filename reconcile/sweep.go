@@ -74,22 +74,34 @@ func (s *Sweeper) sweep(ctx context.Context, more func() bool) (Swept, error) {
 	if s.tendingDue() {
 		t.failed(s.Tend(ctx))
 	}
-	var lanes sync.WaitGroup
-	lanes.Go(func() { t.failed(s.sweepOwed(ctx, more, t)) })
+	var owed, claims sync.WaitGroup
+	claimed, done := context.WithCancel(ctx)
+	owed.Go(func() { t.failed(s.sweepOwed(ctx, claimed, more, t)) })
 	for range claimedAtOnce(s.cfg.Slots) {
-		lanes.Go(func() { t.failed(s.sweepClaimed(ctx, more, t)) })
+		claims.Go(func() { t.failed(s.sweepClaimed(ctx, more, t)) })
 	}
-	lanes.Wait()
+	claims.Wait()
+	done()
+	owed.Wait()
 	return t.swept, errors.Join(t.failures...)
 }
 
+// owedAgain is how soon a sweep that goes on for claims looks for what has become owed meanwhile.
+const owedAgain = time.Second
+
 // sweepOwed asks about what is owed whatever notices say. Questions on behalf of claims that are under way leave it the
-// other slots.
-func (s *Sweeper) sweepOwed(ctx context.Context, more func() bool, t *sweeping) error {
+// other slots. While there are such, until claimed ends, it looks again: what falls due then waits for no claim.
+func (s *Sweeper) sweepOwed(ctx, claimed context.Context, more func() bool, t *sweeping) error {
 	for more() {
 		items, err := s.claim(ctx, max(1, s.cfg.Slots-int(s.claims.inHand.Load())))
-		if err != nil || len(items) == 0 {
+		if err != nil {
 			return err
+		}
+		if len(items) == 0 {
+			if !pause(claimed, owedAgain) {
+				return nil
+			}
+			continue
 		}
 		var group sync.WaitGroup
 		for _, i := range items {
@@ -98,6 +110,18 @@ func (s *Sweeper) sweepOwed(ctx context.Context, more func() bool, t *sweeping) 
 		group.Wait()
 	}
 	return nil
+}
+
+// pause lets time pass, and reports whether ctx goes on.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
 }
 
 // sweeping counts what the questions of one sweep came to. One that fails does not keep the others.
