@@ -152,6 +152,7 @@ func (u *Unsent) Word() Word {
 type Permit struct {
 	client   *Client
 	token    *guard.Token
+	began    time.Time // when the question began to wait
 	since    time.Time // when the slot was got
 	until    time.Time // the end of the question, counted from before the wait
 	released atomic.Bool
@@ -179,21 +180,24 @@ func (c *Client) Reserve(ctx context.Context) (*Permit, error) {
 	c.cfg.Metrics.waited(time.Since(began))
 	c.load.Arrive(!ok && refusal == guard.RefusalCap)
 	if !ok {
+		c.cfg.Metrics.ended(began)
 		c.cfg.Metrics.refused(PathAsk, refusal)
 		return nil, &Unsent{Reason: refusal}
 	}
 	token, err := c.breaker.Acquire()
 	if err != nil {
 		c.slots.Release()
+		c.cfg.Metrics.ended(began)
 		c.cfg.Metrics.refused(PathAsk, guard.RefusalBreaker)
 		return nil, &Unsent{Reason: guard.RefusalBreaker, RetryAfter: c.breaker.RetryAfter()}
 	}
 	c.cfg.Metrics.inFlight.WithLabelValues(string(PathAsk)).Inc()
-	return &Permit{client: c, token: token, since: time.Now(), until: began.Add(c.cfg.Limits.Total)}, nil
+	return &Permit{client: c, token: token, began: began, since: time.Now(), until: began.Add(c.cfg.Limits.Total)}, nil
 }
 
 // Ask asks the store under the permit, once. It ends with the question's time or with ctx, whichever is first.
 func (c *Client) Ask(ctx context.Context, permit *Permit, a Acceptance) Answer {
+	defer c.cfg.Metrics.ended(permit.began)
 	left := time.Until(permit.until)
 	if left <= 0 || permit.released.Load() {
 		c.cfg.Metrics.refused(PathAsk, guard.RefusalDeadline)

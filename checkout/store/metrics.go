@@ -62,6 +62,7 @@ func (r result) word() Word {
 type Metrics struct {
 	callSeconds  *prometheus.HistogramVec
 	queueSeconds prometheus.Histogram
+	wholeSeconds prometheus.Histogram
 	inFlight     *prometheus.GaugeVec
 	caps         *prometheus.GaugeVec
 	refusals     *prometheus.CounterVec
@@ -83,6 +84,11 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Name:    "daesa_store_queue_wait_seconds",
 			Help:    "Time a question waited for a slot before it was sent or refused. Waiting that grows while calls stay fast means more orders than the store bears.",
 			Buckets: []float64{.001, .005, .015, .03, .05, .1, .2, .4, .6, .8, 1.6},
+		}),
+		wholeSeconds: factory.NewHistogram(prometheus.HistogramOpts{
+			Name:    "daesa_store_question_seconds",
+			Help:    "Time of one question as the buyer waits for it: for a slot, for our books and for the store's word, or until it was refused.",
+			Buckets: []float64{.025, .05, .1, .2, .4, .6, .8, 1, 1.6},
 		}),
 		inFlight: factory.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "daesa_store_in_flight_calls", Help: "Calls at the store now.",
@@ -124,6 +130,9 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 func (m *Metrics) may(path Path, calls int) { m.caps.WithLabelValues(string(path)).Set(float64(calls)) }
 
 func (m *Metrics) waited(d time.Duration) { m.queueSeconds.Observe(d.Seconds()) }
+
+// ended counts a question that began at that time.
+func (m *Metrics) ended(began time.Time) { m.wholeSeconds.Observe(time.Since(began).Seconds()) }
 
 func (m *Metrics) answered(path Path, r result, took time.Duration) {
 	m.callSeconds.WithLabelValues(string(path)).Observe(took.Seconds())

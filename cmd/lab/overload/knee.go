@@ -214,10 +214,11 @@ func (size lunch) claims(r *report.Result, runs []lunchRun, quick bool) {
 			run.peakStore.atOnce, slots, left)
 		r.ClaimTime(run.peakStore.took.P95*5 <= run.calmStore.took.P95*6, "%s: at the peak the store's p95 is %s, within 20 %% of the %s off it", arm,
 			report.Short(run.peakStore.took.P95), report.Short(run.calmStore.took.P95))
-		waited := m.Count("daesa_store_queue_wait_seconds_bucket", "le", "+Inf") - m.Count("daesa_store_queue_wait_seconds_bucket", "le", "0.8")
-		took := m.Count("daesa_store_call_seconds_count", "path", "ask") - m.Count("daesa_store_call_seconds_bucket", "path", "ask", "le", "0.8")
-		r.ClaimTime(waited == 0 && took <= left, "%s: nobody waits for a slot past 800 ms (%d do) or for the store's word (%d do, %d of them given up at their end)", arm,
-			waited, took, left)
+		long := m.Count("daesa_store_question_seconds_count") - m.Count("daesa_store_question_seconds_bucket", "le", "0.8")
+		beyond := m.Count("daesa_store_question_seconds_count") - m.Count("daesa_store_question_seconds_bucket", "le", "1")
+		ended := m.Count("daesa_store_answers_total", "path", "ask", "result", "timeout") + m.Count("daesa_store_refusals_total", "path", "ask")
+		r.ClaimTime(long <= ended && beyond == 0, "%s: nobody waits past 800 ms for a slot and the store's word together (%d do, of %d whose time was ended by us, %d of them past 1 s)", arm,
+			long, ended, beyond)
 		r.ClaimTime(confirms.Spread().P99 <= 1200*time.Millisecond, "%s: the buyers' p99 is %s, with the books and the gateway", arm, report.Short(confirms.Spread().P99))
 		size.claimGoroutines(r, run)
 	}
