@@ -28,6 +28,9 @@ func PublicRoutes(a *App, registry *prometheus.Registry) (chi.Router, error) {
 // Limits are the connections of the rate limits.
 func (a *App) Limits() *pgxpool.Pool { return a.limits }
 
+// Money are the connections of what moves money.
+func (a *App) Money() *pgxpool.Pool { return a.db }
+
 // Operator is who runs a command.
 func Operator() (ledger.Actor, error) { return operator() }
 

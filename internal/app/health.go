@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/pprof"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -15,12 +16,14 @@ import (
 	"daesa/internal/web"
 )
 
-// readyTimeout bounds the question to the database: a probe must be answered, not wait.
-const readyTimeout = 2 * time.Second
+// readyTimeout bounds each question to the database: a probe must be answered, not wait.
+const readyTimeout = time.Second
 
 // readiness says whether this instance should be sent requests.
 type readiness struct {
-	db       *pgxpool.Pool
+	// pools are asked one after the other until one answers. An instance whose connections are all at work is busy, and
+	// sending its load to the others helps nobody, so the first is the one whose connections nothing holds for long.
+	pools    []*pgxpool.Pool
 	stopping atomic.Bool
 }
 
@@ -28,12 +31,16 @@ func (r *readiness) check(ctx context.Context) (string, bool) {
 	if r.stopping.Load() {
 		return "stopping", false
 	}
-	ctx, stop := context.WithTimeout(ctx, readyTimeout)
-	defer stop()
-	if err := r.db.Ping(ctx); err != nil {
+	if !slices.ContainsFunc(r.pools, func(pool *pgxpool.Pool) bool { return answers(ctx, pool) }) {
 		return "database unreachable", false
 	}
 	return "ready", true
+}
+
+func answers(ctx context.Context, pool *pgxpool.Pool) bool {
+	ctx, stop := context.WithTimeout(ctx, readyTimeout)
+	defer stop()
+	return pool.Ping(ctx) == nil
 }
 
 // privateRouter serves what only operators see: metrics, health and profiles. It has a listener of its own.

@@ -27,7 +27,7 @@ func newPair(t *testing.T, hold func(w *world), underWay func(w *world) bool) *p
 	p := &pair{world: newWorld(t, hasty, listOften), wire: newLine()}
 	p.app.stop()
 	hold(p.world)
-	p.first = p.run(p.wire.under)
+	p.first = p.run(p.wire.under, func(c *app.Config) { c.DialLimits = p.wire.Dial })
 	p.eventually("the first is in the middle of it", func() bool { return underWay(p.world) })
 	p.second = p.run()
 	p.app = p.second

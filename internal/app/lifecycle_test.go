@@ -225,7 +225,7 @@ func TestReady_DatabaseAway(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	wire := newLine()
-	i := w.run(func(c *app.Config) { c.Dial = wire.Dial })
+	i := w.run(func(c *app.Config) { c.Dial, c.DialLimits = wire.Dial, wire.Dial })
 	w.eventually("ready", func() bool { return i.ready() == "200 ready" })
 	wire.Arm(0, breakage{Stays: true})
 	w.eventually("not ready", func() bool { return i.ready() == "503 database unreachable" })

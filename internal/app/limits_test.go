@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"daesa/internal/app"
 	"daesa/pgclient/tosssim"
 )
@@ -259,5 +261,31 @@ func TestCORS(t *testing.T) {
 	}
 	if got := from(http.MethodPost, ours).want(t, "confirm from our page", "200 done"); got.header.Get("Access-Control-Allow-Origin") != ours {
 		t.Errorf("our page may not read the answer: %v", got.header)
+	}
+}
+
+// TestReady_ABusyInstanceIsReady: an instance whose connections are all at work still takes requests. Where it did not, a
+// balancer would send what it has to the others, which are as busy.
+func TestReady_ABusyInstanceIsReady(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	i := w.run(func(c *app.Config) { c.DatabaseMax = 8 })
+	w.eventually("ready", func() bool { return i.ready() == "200 ready" })
+	held := make(map[*pgxpool.Conn]bool)
+	defer func() {
+		for conn := range held {
+			conn.Release()
+		}
+	}()
+	pool := i.Money()
+	for len(held) < int(pool.Config().MaxConns) { // its jobs give theirs back
+		conn, err := pool.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		held[conn] = true
+	}
+	if got := i.ready(); got != "200 ready" {
+		t.Errorf("got %s while every connection is at work, want 200 ready", got)
 	}
 }
