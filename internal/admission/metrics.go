@@ -35,7 +35,7 @@ func NewMetrics(reg prometheus.Registerer, rules ...string) *Metrics {
 			Name: "daesa_admission_rate_shared_seconds",
 			Help: "Time of a question to the database whether a source may send, where it was answered, the wait for a " +
 				"connection included. A notice and a confirm wait for it.",
-			Buckets: []float64{.00025, .0005, .001, .0025, .005, .01, .025, .05},
+			Buckets: []float64{.00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .2},
 		}),
 	}
 	counters := func(name, help string, labels ...string) *prometheus.CounterVec {
