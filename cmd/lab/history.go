@@ -77,14 +77,10 @@ func (h *history) grow(ctx context.Context, n int) error {
 	h.say("%d indexes and references built", len(restore))
 	for _, sql := range []string{
 		`SELECT setval(pg_get_serial_sequence('journal_transactions', 'transaction_id'), (SELECT max(transaction_id) FROM journal_transactions))`,
-		`DELETE FROM list_covered`, `DELETE FROM list_runs`,
 	} {
 		if _, err := conn.Exec(ctx, sql); err != nil {
 			return fmt.Errorf("grow the history: %w", err)
 		}
-	}
-	if err := h.read(ctx, conn.Conn()); err != nil {
-		return err
 	}
 	return tidy(ctx, conn, historyTables())
 }
@@ -119,18 +115,25 @@ func (h *history) sell(ctx context.Context) error {
 	return postgres.InTx(ctx, h.db, func(tx pgx.Tx) error { return h.write(ctx, tx, h.made+10*dirtyKeys) })
 }
 
-// read notes that the gateway's list was read up to now.
-func (h *history) read(ctx context.Context, conn *pgx.Conn) error {
+// read notes that the gateway's list was read up to now, as a poll does each minute.
+func (h *history) read(ctx context.Context) error {
 	args := pgx.StrictNamedArgs{"from": h.ends.AddDate(0, 0, -historyDays-2), "to": time.Now()}
-	for _, sql := range []string{
-		`INSERT INTO list_covered (stretches) VALUES (tstzmultirange(tstzrange(@from, @to)))`,
-		`INSERT INTO list_runs (reason, window_from, window_to, started_at, ended_at, result) VALUES ('poll', @from, @to, @to, @to, 'complete')`,
-	} {
-		if _, err := conn.Exec(ctx, sql, args); err != nil {
-			return fmt.Errorf("note that the list was read: %w", err)
+	return postgres.InTx(ctx, h.db, func(tx pgx.Tx) error {
+		for _, sql := range []string{`DELETE FROM list_covered`, `DELETE FROM list_runs`} {
+			if _, err := tx.Exec(ctx, sql); err != nil {
+				return fmt.Errorf("forget what was read of the list: %w", err)
+			}
 		}
-	}
-	return nil
+		for _, sql := range []string{
+			`INSERT INTO list_covered (stretches) VALUES (tstzmultirange(tstzrange(@from, @to)))`,
+			`INSERT INTO list_runs (reason, window_from, window_to, started_at, ended_at, result) VALUES ('poll', @from, @to, @to, @to, 'complete')`,
+		} {
+			if _, err := tx.Exec(ctx, sql, args); err != nil {
+				return fmt.Errorf("note that the list was read: %w", err)
+			}
+		}
+		return nil
+	})
 }
 
 // takeAway drops the references, keys and indexes of the history's tables and returns what builds them again.

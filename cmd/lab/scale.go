@@ -175,6 +175,9 @@ func (b *scaleBench) buffers(ctx context.Context) (int64, error) {
 
 // audited runs one audit in an instance of its own and counts what the whole of it cost, connections included.
 func (b *scaleBench) audited(ctx context.Context, scope reconcile.Scope) (s spent, err error) {
+	if err := b.history.read(ctx); err != nil { // or a long run would find the list too old
+		return s, err
+	}
 	before, err := b.buffers(ctx)
 	if err != nil {
 		return s, err

@@ -37,6 +37,8 @@ type Stream struct {
 	Requests int
 	Patience time.Duration // after which the client hangs up
 	Make     func(n int) Request
+	// Split is how many of each sum go to the first instance, to the second and so on; nil sends to them in turn.
+	Split []int
 }
 
 // Over is the time in which the requests are due.
@@ -131,9 +133,27 @@ func (s Stream) targeter(urls []string) vegeta.Targeter {
 		n := int(next.Add(1)) - 1
 		made := s.Make(n)
 		t.Method, t.Header, t.Body = s.Method, made.Header, made.Body
-		t.URL = urls[n%len(urls)] + made.Path + "#" + strconv.Itoa(n)
+		t.URL = urls[s.instance(n, len(urls))] + made.Path + "#" + strconv.Itoa(n)
 		return nil
 	}
+}
+
+// instance is the one that a request is sent to, of so many.
+func (s Stream) instance(n, of int) int {
+	if s.Split == nil {
+		return n % of
+	}
+	sum := 0
+	for _, part := range s.Split {
+		sum += part
+	}
+	n %= sum
+	for one, part := range s.Split {
+		if n -= part; n < 0 {
+			return one
+		}
+	}
+	return 0
 }
 
 func numberOf(address string) int {

@@ -205,3 +205,20 @@ func TestSending_Under(t *testing.T) {
 		}
 	}
 }
+
+// TestStream_Instance: requests go to the instances in turn, or as they are split.
+func TestStream_Instance(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		split []int
+		want  [3]int
+	}{{nil, [3]int{20, 20, 20}}, {[]int{16, 3, 1}, [3]int{48, 9, 3}}} {
+		var got [3]int
+		for n := range 60 {
+			got[Stream{Split: test.split}.instance(n, 3)]++
+		}
+		if got != test.want {
+			t.Errorf("split %v: got %v, want %v", test.split, got, test.want)
+		}
+	}
+}

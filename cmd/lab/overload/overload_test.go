@@ -51,6 +51,28 @@ func TestBurst_Predicted(t *testing.T) {
 	}
 }
 
+// TestBurst_SharesWouldShow: instances that count alone, each with its share, let another number pass than one bucket does.
+func TestBurst_SharesWouldShow(t *testing.T) {
+	t.Parallel()
+	size := burstOf(false)
+	for _, try := range size.tries {
+		if try.instances == 1 {
+			continue
+		}
+		sum, alone := 0, 0
+		for _, part := range try.split {
+			sum += part
+		}
+		for _, part := range try.split {
+			own := try.notices * part / sum
+			alone += min(own, size.predicted(burstTry{notices: own, limit: try.limit / try.instances}))
+		}
+		if one := size.predicted(try); alone*10 > one*9 {
+			t.Errorf("%s: %d pass with shares, %d with one bucket: that shows nothing", try.name, alone, one)
+		}
+	}
+}
+
 // TestBrownoutRun_Predicted: 84 % at 5 s, as they found, and none where the cap is enough. What an approval took is measured
 // of those that were approved.
 func TestBrownoutRun_Predicted(t *testing.T) {
