@@ -69,11 +69,12 @@ func (h *Handler) ask(ctx context.Context, p ledger.Payment) ledger.Payment {
 	return after
 }
 
-// lookUp asks the gateway about a payment. No answer is no evidence of anything, "not found" by itself included.
+// lookUp asks the gateway about a payment, beside recovery and never in its place. No answer is no evidence of anything,
+// "not found" by itself included.
 func (h *Handler) lookUp(ctx context.Context, paymentKey string) (ledger.Observation, error) {
 	ctx, stop := detached(ctx, h.cfg.AskBudget)
 	defer stop()
-	return h.gateway.Recover(ctx, ledger.ChannelRecover, paymentKey)
+	return h.gateway.LookUp(ctx, ledger.ChannelRecover, paymentKey)
 }
 
 // notFound reports whether the gateway answered that it does not know the payment.

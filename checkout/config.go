@@ -20,7 +20,7 @@ type Gateway interface {
 	Confirm(ctx context.Context, permit *pgclient.Permit, r pgclient.ConfirmRequest) pgclient.Result
 	ReserveCancel(ctx context.Context) (*pgclient.Permit, error)
 	Cancel(ctx context.Context, permit *pgclient.Permit, r pgclient.CancelRequest) pgclient.Result
-	Recover(ctx context.Context, channel ledger.Channel, paymentKey string) (ledger.Observation, error)
+	LookUp(ctx context.Context, channel ledger.Channel, paymentKey string) (ledger.Observation, error)
 }
 
 // Config is what a Handler needs.

@@ -64,7 +64,7 @@ func BenchmarkReserve(b *testing.B) {
 	c := mustNew(b, testConfig(tripper(nil)))
 	reserve := func(b *testing.B) {
 		b.Helper()
-		permit, unsent := c.query.reserve(b.Context())
+		permit, unsent := c.query.reserve(b.Context(), nil)
 		if unsent != nil {
 			b.Fatal(unsent)
 		}

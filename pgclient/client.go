@@ -45,6 +45,7 @@ type Client struct {
 	securityKey []byte
 
 	confirm, cancel, query, recovery, list *lane
+	lookUps                                *guard.Bulkhead // the share of recovery's slots that LookUp has
 	money, queries, recoveries             *guard.Breaker
 }
 
@@ -64,6 +65,7 @@ func New(cfg Config) (*Client, error) {
 	c.cancel = newLane(cfg, PathCancel, c.money)
 	c.query = newLane(cfg, PathQuery, c.queries)
 	c.recovery = newLane(cfg, PathRecover, c.recoveries)
+	c.lookUps = guard.NewBulkhead(lookUpsAtOnce(cfg.Paths.Recover.share(cfg.Replicas)), 0)
 	c.list = newLane(cfg, PathList, nil)
 	return c, nil
 }

@@ -43,8 +43,9 @@ func newLane(cfg Config, name PathName, b *guard.Breaker) *lane {
 // for one call of one goroutine.
 type Permit struct {
 	lane     *lane
-	token    *guard.Token  // nil without a breaker, and once used
-	waited   time.Duration // beyond the path's own wait for a slot: it is lacking to the call
+	token    *guard.Token    // nil without a breaker, and once used
+	share    *guard.Bulkhead // of the slots, that this one counts in; nil = it may be any
+	waited   time.Duration   // beyond the path's own wait for a slot: it is lacking to the call
 	taken    time.Time
 	use      slotUse // "" = the breaker let nobody through
 	released atomic.Bool
@@ -63,27 +64,30 @@ func (p *Permit) Release() {
 		p.lane.metrics.slotSeconds.WithLabelValues(string(p.lane.name), string(p.use)).Observe(held.Seconds())
 	}
 	p.lane.slots.Release()
+	if p.share != nil {
+		p.share.Release()
+	}
 }
 
-// reserve claims the breaker's permission and a slot. When it refuses, nothing was sent.
+// reserve claims the breaker's permission and a slot, of the share when there is one. When it refuses, nothing was sent.
 //
 // The breaker comes first: whoever waits for it holds no slot, so that all who wait may pass when it closes. They come to
 // the slots at once then, and take turns there, each within its own time.
-func (l *lane) reserve(ctx context.Context) (*Permit, *Unsent) {
+func (l *lane) reserve(ctx context.Context, share *guard.Bulkhead) (*Permit, *Unsent) {
 	began := time.Now()
 	defer func() { l.metrics.queueSeconds.WithLabelValues(string(l.name)).Observe(time.Since(began).Seconds()) }()
 	permission, err := l.permission(ctx, l.limits.Patience)
 	if err != nil {
 		return nil, l.refuse(RefusalBreaker)
 	}
-	refusal, ok := l.slots.AcquireWithin(ctx, l.slotWait(began))
+	refusal, ok := l.slot(ctx, share, l.slotWait(began))
 	l.load.Arrive(refusal == guard.RefusalCap)
 	if !ok {
 		permission.Cancel()
 		return nil, l.refuse(refusal)
 	}
 	l.metrics.inFlight.WithLabelValues(string(l.name)).Inc()
-	permit := &Permit{lane: l, token: permission, taken: time.Now()}
+	permit := &Permit{lane: l, token: permission, share: share, taken: time.Now()}
 	permit.waited = max(0, permit.taken.Sub(began)-max(0, l.limits.Wait))
 	if permit.token, err = l.renewed(permission); err != nil {
 		permit.Release()
@@ -91,6 +95,22 @@ func (l *lane) reserve(ctx context.Context) (*Permit, *Unsent) {
 	}
 	permit.use = slotUnsent
 	return permit, nil
+}
+
+// slot takes one, of the share first when there is one: both within the one wait.
+func (l *lane) slot(ctx context.Context, share *guard.Bulkhead, wait time.Duration) (guard.Refusal, bool) {
+	if share == nil {
+		return l.slots.AcquireWithin(ctx, wait)
+	}
+	began := time.Now()
+	if refusal, ok := share.AcquireWithin(ctx, wait); !ok {
+		return refusal, false
+	}
+	refusal, ok := l.slots.AcquireWithin(ctx, wait-time.Since(began))
+	if !ok {
+		share.Release()
+	}
+	return refusal, ok
 }
 
 // permission is the breaker's, waited for up to patience, and nil on a path without a breaker.

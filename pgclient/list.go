@@ -72,7 +72,7 @@ func (c *Client) Transactions(ctx context.Context, from, to time.Time, after str
 	if after != "" {
 		query.Set("startingAfter", after)
 	}
-	permit, unsent := c.list.reserve(ctx)
+	permit, unsent := c.list.reserve(ctx, nil)
 	if unsent != nil {
 		return Page{}, unsent.lookupError()
 	}

@@ -137,6 +137,9 @@ func (p Paths) named(name PathName) Path {
 // share is the part of the cap that is ours when several instances run.
 func (p Path) share(replicas int) int { return max(1, p.Cap/replicas) }
 
+// lookUpsAtOnce is how many of recovery's slots those may hold together who wait for the answer: three quarters.
+func lookUpsAtOnce(slots int) int { return max(1, slots*3/4) }
+
 // validate checks that the parts fit the whole: a budget that its own parts overrun would cut the second attempt
 // short, and an attempt cut short is an outcome nobody knows.
 func (p Path) validate(name PathName) error {

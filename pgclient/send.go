@@ -50,7 +50,7 @@ func (c *Client) ReserveConfirm(ctx context.Context) (*Permit, error) { return c
 func (c *Client) ReserveCancel(ctx context.Context) (*Permit, error) { return c.cancel.claim(ctx) }
 
 func (l *lane) claim(ctx context.Context) (*Permit, error) {
-	permit, unsent := l.reserve(ctx)
+	permit, unsent := l.reserve(ctx, nil)
 	if unsent != nil {
 		return nil, unsent
 	}

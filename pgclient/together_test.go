@@ -18,7 +18,7 @@ import (
 // and what is counted.
 func guarded(b *testing.B, l *lane) {
 	b.Helper()
-	permit, unsent := l.reserve(b.Context())
+	permit, unsent := l.reserve(b.Context(), nil)
 	if unsent != nil {
 		b.Fatal(unsent)
 	}
