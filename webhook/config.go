@@ -63,7 +63,7 @@ func (c Config) withDefaults() Config {
 	c.Keep = c.Keep.withDefaults()
 	c.Replicas = cmp.Or(c.Replicas, 1)
 	c.Deadline = cmp.Or(c.Deadline, 9*time.Second)
-	c.BodyBudget = cmp.Or(c.BodyBudget, 4*time.Second)
+	c.BodyBudget = cmp.Or(c.BodyBudget, BodyWithin)
 	c.QueryBudget = cmp.Or(c.QueryBudget, 3500*time.Millisecond)
 	return c
 }

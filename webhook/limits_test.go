@@ -3,10 +3,13 @@ package webhook_test
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -14,6 +17,7 @@ import (
 
 	"daesa/internal/postgres"
 	"daesa/internal/postgres/postgrestest"
+	"daesa/internal/web"
 	"daesa/ledger"
 	"daesa/pgclient"
 	"daesa/pgclient/tosssim"
@@ -238,4 +242,46 @@ func TestReceive_Strangers(t *testing.T) {
 	if got := one[int](t, s.db, `SELECT count(*)::integer FROM mismatches`); got != 0 {
 		t.Errorf("got %d mismatches made by a stranger, want none", got)
 	}
+}
+
+// asked is a gateway that notes until when the question may take.
+type asked struct {
+	webhook.Gateway
+
+	until *time.Time
+}
+
+// Query asks.
+func (a asked) Query(ctx context.Context, channel ledger.Channel, paymentKey string) (ledger.Observation, error) {
+	*a.until, _ = ctx.Deadline()
+	return a.Gateway.Query(ctx, channel, paymentKey)
+}
+
+// TestReceive_DeadlineCountsFromTheHeaders: the sender waits while its body arrives and while it has no slot, so that is part
+// of the deadline.
+func TestReceive_DeadlineCountsFromTheHeaders(t *testing.T) {
+	t.Parallel()
+	const deadline, waited = 9 * time.Second, 30 * time.Millisecond
+	var entered, until time.Time
+	s := open(t, options{config: func(c *webhook.Config) {
+		c.Gateway, c.Deadline, c.QueryBudget = asked{c.Gateway, &until}, deadline, deadline-time.Second
+	}})
+	key := s.paid(t, "order-0001", 50_000)
+	_, body := s.cancel(t, key, 0)
+	began := time.Now()
+	web.WithRequestID(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for web.Waited(r.Context()) < waited { // for its body, say
+			if err := s.db.Ping(r.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		entered = time.Now()
+		if err := s.handler.Receive(w, r); err != nil {
+			t.Error(err)
+		}
+	})).ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/webhooks/toss", bytes.NewReader(body)))
+	if from, to := began.Add(deadline-time.Second), entered.Add(deadline-time.Second-waited); until.Before(from) || until.After(to) {
+		t.Errorf("the question may take until %s, want from %s to %s: a second before the deadline of a request that has waited", until, from, to)
+	}
+	s.wantBooks(t, key, ledger.StatusCanceled, 50_000, 1)
 }

@@ -13,8 +13,12 @@ import (
 	"daesa/pgclient"
 )
 
-// bodyMax is far above the largest notice there is: a payment with many cancels has some tens of kilobytes.
-const bodyMax = 256 << 10
+const (
+	// BodyMax is far above the largest notice there is: a payment with many cancels has some tens of kilobytes.
+	BodyMax = 256 << 10
+	// BodyWithin is how long a body may take to arrive, so that more than half of the deadline is left for what follows.
+	BodyWithin = 4 * time.Second
+)
 
 // errDeadline is the cause of a request that ran out of its own time.
 var errDeadline = errors.New("the deadline of the notice has passed")
@@ -22,17 +26,18 @@ var errDeadline = errors.New("the deadline of the notice has passed")
 // Receive answers one delivery of POST /webhooks/toss. A refusal is returned as a [*Refusal].
 //
 // The question to the gateway ends when the sender hangs up. What is written down does not: an answer of the gateway
-// that we already hold is recorded, within the deadline, whoever still listens.
+// that we already hold is recorded, within the deadline, whoever still listens. The deadline counts from the headers,
+// as the sender's patience does.
 func (h *Handler) Receive(w http.ResponseWriter, r *http.Request) error {
-	seen := h.cfg.Now()
-	asking, stop := context.WithTimeoutCause(r.Context(), h.cfg.Deadline, errDeadline)
+	seen, waited := h.cfg.Now(), web.Waited(r.Context())
+	asking, stop := context.WithTimeoutCause(r.Context(), h.cfg.Deadline-waited, errDeadline)
 	defer stop()
 	end, _ := asking.Deadline()
 	writing, stopWriting := context.WithDeadlineCause(context.WithoutCancel(asking), end, errDeadline)
 	defer stopWriting()
 
 	v := h.handle(writing, asking, h.deliver(w, r, seen))
-	took := h.cfg.Now().Sub(seen)
+	took := h.cfg.Now().Sub(seen) + waited
 	h.cfg.Metrics.answered(v.outcome, took, h.cfg.Deadline-took)
 	if v.outcome.refusal() != nil {
 		return &Refusal{Outcome: v.outcome, Reason: v.reason, status: v.httpStatus(), cause: v.cause}
@@ -64,7 +69,7 @@ func (h *Handler) deliver(w http.ResponseWriter, r *http.Request, seen time.Time
 func (h *Handler) read(w http.ResponseWriter, r *http.Request) (body []byte, err error) {
 	bounded := web.Timeout(h.cfg.BodyBudget)
 	bounded(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		body, err = web.ReadBody(r, bodyMax)
+		body, err = web.ReadBody(r, BodyMax)
 	})).ServeHTTP(w, r)
 	return body, err
 }

@@ -10,6 +10,7 @@ import (
 	"daesa/internal/web"
 	"daesa/ledger"
 	"daesa/reconcile"
+	"daesa/webhook"
 )
 
 // publicRouter is the public routes with what every request passes through around them.
@@ -35,9 +36,11 @@ func publicRoutes(a *App) (chi.Router, *web.Adapter, error) {
 	r.Use(web.SecurityHeaders(web.PolicyAPI))
 
 	// Toss's webhook sender: rare, in bursts of hundreds after an outage; wants 200 within 10 s. The handler keeps
-	// its own deadline.
+	// its own deadline. Anybody can send notices too, so the same holds as for confirms: first the source's limit, then the
+	// body, and only then a slot of those that real notices need.
 	r.Group(func(r chi.Router) {
-		r.Use(gates.admit.Middleware(admission.ClassNotification), gates.notices.Middleware)
+		r.Use(gates.notices.Middleware, web.ReadAhead(webhook.BodyMax, webhook.BodyWithin),
+			gates.admit.Middleware(admission.ClassNotification))
 		r.Post("/webhooks/toss", handle(a.notices()))
 	})
 
@@ -45,7 +48,7 @@ func publicRoutes(a *App) (chi.Router, *web.Adapter, error) {
 	// call it with keys of their own making, so each source has its limit, and only a request that is here whole has a slot
 	// of those that the merchant's own requests need.
 	r.Group(func(r chi.Router) {
-		r.Use(gates.cors, gates.confirms.Middleware, web.ReadAhead(checkout.BodyMax),
+		r.Use(gates.cors, gates.confirms.Middleware, web.ReadAhead(checkout.BodyMax, web.BodyMost),
 			gates.admit.Middleware(admission.ClassMoney), web.Timeout(moneyTimeout))
 		r.Post("/v1/payments/confirm", handle(f.checkout.Confirm))
 		r.Options("/v1/payments/confirm", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })

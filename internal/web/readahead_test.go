@@ -1,11 +1,13 @@
 package web
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -21,7 +23,7 @@ func TestReadAhead_LeavesTheBodyAsItWasSent(t *testing.T) {
 		_, err = w.Write(raw)
 		return err
 	}))
-	addr := serve(t, ServerConfig{Handler: ReadAhead(4)(work)})
+	addr := serve(t, ServerConfig{Handler: ReadAhead(4, BodyMost)(work)})
 	for _, test := range []struct {
 		name, rest string
 		want       int
@@ -51,7 +53,7 @@ func TestReadAhead_NothingBeginsBeforeTheBodyIsHere(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		ReadAhead(10)(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		ReadAhead(10, BodyMost)(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			raw, err := io.ReadAll(r.Body)
 			if err != nil {
 				t.Error(err)
@@ -76,4 +78,61 @@ func TestReadAhead_NothingBeginsBeforeTheBodyIsHere(t *testing.T) {
 		t.Errorf("got %q, want what was sent", got)
 	}
 	<-ended
+}
+
+// TestReadAhead_LargeBodiesTakeTurns: all large bodies that there is memory for arrive slowly. A small one is taken in beside
+// them; a further large one is taken no more of than of a small one, waits no longer than a body may take, and gets its
+// place when one is free.
+func TestReadAhead_LargeBodiesTakeTurns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const within, limit = 4 * time.Second, 256 << 10
+		type answer struct {
+			size int
+			err  error
+			took time.Duration
+		}
+		ahead := ReadAhead(limit, within)
+		send := func(body io.Reader, into chan<- answer) {
+			began := time.Now()
+			go ahead(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				raw, err := ReadBody(r, limit)
+				into <- answer{len(raw), err, time.Since(began)}
+			})).ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", body))
+		}
+		slow, senders := make(chan answer, largeAtOnce), make([]*io.PipeWriter, largeAtOnce)
+		for n := range senders {
+			body, sender := io.Pipe()
+			senders[n] = sender
+			send(body, slow)
+			if _, err := io.Copy(sender, strings.NewReader(strings.Repeat("x", smallBody+1))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		others := make(chan answer, 1)
+		send(strings.NewReader("small"), others)
+		if got := <-others; got != (answer{size: 5}) {
+			t.Errorf("a small body: got %+v, want it at once", got)
+		}
+		large := strings.NewReader(strings.Repeat("x", limit))
+		send(large, others)
+		if got := <-others; !errors.Is(got.err, ErrBodyTimeout) || got.took != within || large.Len() != limit-smallBody {
+			t.Errorf("one large body too many: got %+v with %d bytes left, want it given up after %s with %d",
+				got, large.Len(), within, limit-smallBody)
+		}
+		send(strings.NewReader(strings.Repeat("x", limit)), others)
+		synctest.Wait()
+		for _, sender := range senders {
+			_ = sender.Close()
+		}
+		if got := <-others; got != (answer{size: limit}) {
+			t.Errorf("a large body when places are free: got %+v, want it whole", got)
+		}
+		for range senders {
+			if got := <-slow; got.err != nil || got.size != smallBody+1 {
+				t.Errorf("a slow body: got %+v, want what was sent", got)
+			}
+		}
+	})
 }

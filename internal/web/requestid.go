@@ -12,7 +12,8 @@ type requestKey struct{}
 // request is what is known of a request before anything has looked at it.
 type request struct {
 	id      string
-	arrived time.Time
+	began   time.Time // its headers were read
+	arrived time.Time // nothing more of it is awaited before a slot
 }
 
 // WithRequestID gives each request an id of our own making and names it in X-Request-Id. It stands outermost, so it also
@@ -22,7 +23,8 @@ func WithRequestID(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := rand.Text()
 		w.Header().Set("X-Request-Id", id)
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), requestKey{}, request{id, time.Now()})))
+		now := time.Now()
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), requestKey{}, request{id: id, began: now, arrived: now})))
 	})
 }
 
@@ -39,7 +41,22 @@ func Arrived(ctx context.Context) (at time.Time, ok bool) {
 	return of.arrived, ok
 }
 
+// Waited is how long the sender of the request that ctx belongs to has waited since its headers were read, also while its
+// body arrived; 0 outside of a request.
+func Waited(ctx context.Context) time.Duration {
+	of, ok := ctx.Value(requestKey{}).(request)
+	if !ok {
+		return 0
+	}
+	return time.Since(of.began)
+}
+
 // arrivedNow is the context of a request of which more has arrived than its headers.
 func arrivedNow(ctx context.Context) context.Context {
-	return context.WithValue(ctx, requestKey{}, request{RequestID(ctx), time.Now()})
+	of, ok := ctx.Value(requestKey{}).(request)
+	if !ok {
+		return ctx
+	}
+	of.arrived = time.Now()
+	return context.WithValue(ctx, requestKey{}, of)
 }

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// bodyMost is how long a request's body may take to arrive, however long its handler may work: ours are a few kilobytes,
+// BodyMost is how long a request's body may take to arrive, however long its handler may work: ours are a few kilobytes,
 // and who sends them slowly holds a place that others need.
-const bodyMost = 5 * time.Second
+const BodyMost = 5 * time.Second
 
 // Timeout ends the context of a request after d, with [ErrRequestTimeout] as its cause, and the wait for a slow body at
 // the same instant, or after five seconds. It does not answer by itself: the handler sees its context end and returns that
@@ -21,7 +21,7 @@ func Timeout(d time.Duration) func(http.Handler) http.Handler {
 			ctx, cancel := context.WithTimeoutCause(r.Context(), d, ErrRequestTimeout)
 			defer cancel()
 			r = r.WithContext(ctx)
-			boundBody(w, r, time.Now().Add(min(d, bodyMost)))
+			boundBody(w, r, time.Now().Add(min(d, BodyMost)))
 			next.ServeHTTP(w, r)
 		})
 	}
