@@ -70,6 +70,10 @@ func TestRateLimit_InventedAddresses(t *testing.T) {
 	if strings.Contains(w.logs.String(), "198.51.100.") {
 		t.Error("an invented address stands in the log")
 	}
+	told := strings.Count(w.logs.String(), "DAESA_TRUSTED_PROXIES")
+	if got := w.app.counted("daesa_web_untrusted_forwarded_total"); got != sent || told != 1 {
+		t.Errorf("%d of %d counted as of a proxy that nobody has named, told %d times; want all and once", got, sent, told)
+	}
 }
 
 // TestRateLimit_TrustedProxy tells the clients of a proxy of ours apart, and believes only what that proxy wrote.

@@ -136,5 +136,10 @@ func around(a *App, adapter *web.Adapter, r chi.Router) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return web.WithRequestID(adapter.Recover(web.AccessLog(a.log, metrics)(web.InFlight(metrics)(r)))), nil
+	proxies, err := a.cfg.proxies()
+	if err != nil {
+		return nil, err
+	}
+	watched := web.WatchForwarded(metrics, proxies, a.log)(r)
+	return web.WithRequestID(adapter.Recover(web.AccessLog(a.log, metrics)(web.InFlight(metrics)(watched)))), nil
 }

@@ -48,9 +48,10 @@ const unmatched = "unmatched"
 
 // Metrics are the figures of all routes.
 type Metrics struct {
-	seconds  *prometheus.HistogramVec
-	inFlight prometheus.Gauge
-	routes   map[string]struct{}
+	seconds            *prometheus.HistogramVec
+	inFlight           prometheus.Gauge
+	untrustedForwarded prometheus.Counter
+	routes             map[string]struct{}
 }
 
 // NewMetrics registers the figures on reg. Routes are written "METHOD /pattern", as [Routes] lists them; each has its
@@ -67,6 +68,11 @@ func NewMetrics(reg prometheus.Registerer, routes []string) (*Metrics, error) {
 		inFlight: factory.NewGauge(prometheus.GaugeOpts{
 			Name: "daesa_web_in_flight_requests",
 			Help: "Requests being answered now. More than the arrival rate explains means that answers have become slow.",
+		}),
+		untrustedForwarded: factory.NewCounter(prometheus.CounterOpts{
+			Name: "daesa_web_untrusted_forwarded_total",
+			Help: "Requests with X-Forwarded-For from a private address that is not a trusted proxy. If they grow with the " +
+				"traffic, a proxy is missing in DAESA_TRUSTED_PROXIES, and all who come through it share one rate limit.",
 		}),
 		routes: make(map[string]struct{}, len(routes)),
 	}
