@@ -29,6 +29,7 @@ func TestComeback_EverythingAtOnce(t *testing.T) {
 	for n := range bought {
 		bought[n] = w.open(fmt.Sprintf("order-beside-%d", n), 20_000)
 	}
+	asked := w.sim.Count(tosssim.Get)
 	s := &storm{world: w, answers: make(map[string]map[string]int)}
 	for range waves {
 		for _, notice := range notices {
@@ -64,6 +65,18 @@ func TestComeback_EverythingAtOnce(t *testing.T) {
 	}
 	if got := w.app.counted("daesa_admission_gate_shed_total"); got != 0 {
 		t.Errorf("%d requests were shed", got)
+	}
+	if got := w.sim.Count(tosssim.Get) - asked; got > limit {
+		t.Errorf("the gateway was asked %d times, want once at most for each of the %d notices that were let in", got, limit)
+	}
+	owed := func() int64 { return w.number(`SELECT count(*) FROM work WHERE closed_at IS NULL`) }
+	for left := owed(); left > 0; {
+		w.later(10 * time.Minute)
+		now := owed()
+		if now >= left {
+			t.Fatalf("%d questions are still owed of %d: recovery does not get through", now, left)
+		}
+		left = now
 	}
 	w.quiesce()
 	w.requireAgreed()

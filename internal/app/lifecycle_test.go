@@ -44,29 +44,24 @@ type inFlight struct {
 	replies  chan reply
 }
 
-// fly sends notices of n cancels and n confirms, and returns once all of them have reached the gateway.
-func (w *world) fly(n int) inFlight {
+// fly sends notices of so many cancels and so many confirms, and returns once all of them have reached the gateway.
+func (w *world) fly(canceled, confirmed int) inFlight {
 	w.Helper()
-	f := inFlight{statuses: make(chan int, n), replies: make(chan reply, n)}
+	f := inFlight{statuses: make(chan int, canceled), replies: make(chan reply, confirmed)}
+	f.notices = w.canceled("order-canceled", canceled)
 	var keys, orders []string
-	for i := range n {
-		key := w.sell(fmt.Sprintf("order-canceled-%d", i), 50_000)
-		w.dashboard(key, 0)
-		f.notices = append(f.notices, w.newest(key))
+	for i := range confirmed {
 		orders = append(orders, fmt.Sprintf("order-confirmed-%d", i))
 		keys = append(keys, w.open(orders[i], 30_000))
 	}
 	w.sim.Fail(tosssim.Fault{Op: tosssim.Get, Kind: tosssim.Delay, Delay: time.Minute, N: -1})
 	w.sim.Fail(tosssim.Fault{Op: tosssim.Confirm, Kind: tosssim.Delay, Delay: time.Minute, N: -1})
 	shop := w.app.shop
-	for i := range n {
-		go func() {
-			status, err := w.sim.Deliver(f.notices[i].ID)
-			if err != nil {
-				status = 0
-			}
-			f.statuses <- status
-		}()
+	for _, notice := range f.notices {
+		go func() { f.statuses <- w.delivered(notice) }()
+	}
+	sold := w.sim.Count(tosssim.Confirm)
+	for i := range confirmed {
 		go func() {
 			got, err := shop.try(context.WithoutCancel(w.Context()), http.MethodPost, "/v1/payments/confirm", "", confirmation(keys[i], orders[i], 30_000))
 			if err != nil {
@@ -76,13 +71,33 @@ func (w *world) fly(n int) inFlight {
 		}()
 	}
 	w.eventually("all are at the gateway", func() bool {
-		arrived := w.sim.Count(tosssim.Confirm) - n
+		arrived := w.sim.Count(tosssim.Confirm) - sold
 		for _, notice := range f.notices {
 			arrived += min(1, w.sim.CountKey(tosssim.Get, notice.PaymentKey))
 		}
-		return arrived >= 2*n
+		return arrived >= canceled+confirmed
 	})
 	return f
+}
+
+// canceled sells and cancels so many orders at the gateway, and returns their notices.
+func (w *world) canceled(order string, n int) (notices []tosssim.Notice) {
+	w.Helper()
+	for i := range n {
+		key := w.sell(fmt.Sprintf("%s-%d", order, i), 50_000)
+		w.dashboard(key, 0)
+		notices = append(notices, w.newest(key))
+	}
+	return notices
+}
+
+// delivered is what a notice was answered, 0 where nobody answered.
+func (w *world) delivered(notice tosssim.Notice) int {
+	status, err := w.sim.Deliver(notice.ID)
+	if err != nil {
+		return 0
+	}
+	return status
 }
 
 // land requires that everything in flight was answered for good.
@@ -92,6 +107,8 @@ func (w *world) land(f inFlight) {
 		if got := <-f.statuses; got != http.StatusOK {
 			w.Errorf("a notice in flight was answered %d, want 200", got)
 		}
+	}
+	for range cap(f.replies) {
 		if got := <-f.replies; got.is() != "200 done" {
 			w.Errorf("a confirm in flight was answered %s, want 200 done", got.is())
 		}
@@ -110,7 +127,7 @@ func TestStop_FinishesWhatIsInFlight(t *testing.T) {
 	w.app = w.run()
 	w.listen()
 	w.eventually("ready", func() bool { return w.app.ready() == "200 ready" })
-	f := w.fly(6)
+	f := w.fly(6, 6)
 
 	stopped := make(chan error, 1)
 	go func() { stopped <- w.app.Stop() }()
@@ -172,7 +189,8 @@ func TestStop_IsBounded(t *testing.T) {
 	w.requireAgreed()
 }
 
-// TestSignal ends the program with SIGTERM while notices and confirms are in flight, twice for good measure.
+// TestSignal ends the program with SIGTERM while notices and confirms are in flight, twice for good measure. Somebody in front
+// of it goes on sending: what is answered 200 is in the books, whenever it came.
 func TestSignal(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -180,7 +198,7 @@ func TestSignal(t *testing.T) {
 	w.must(err)
 	program := exec.CommandContext(t.Context(), self, programArgument, "serve", "-database-url", w.url,
 		"-toss-secret-key", secretKey, "-toss-url", w.cfg.TossURL, "-listen", "127.0.0.1:0", "-private-listen", "127.0.0.1:0",
-		"-api-keys", "shop="+apiSecret, "-stop-timeout", "20s")
+		"-api-keys", "shop="+apiSecret, "-stop-timeout", "20s", "-path-query-attempt", "15s")
 	stderr, err := program.StderrPipe()
 	w.must(err)
 	w.must(program.Start())
@@ -201,9 +219,14 @@ func TestSignal(t *testing.T) {
 	w.sim.SetWebhookURL(served.url + "/webhooks/toss")
 	inside := w.app.shop
 	w.app.shop = served
-	f := w.fly(3)
+	late := w.canceled("order-late", 6)
+	f := w.fly(40, 20)
 	w.app.shop = inside
 	w.must(program.Process.Signal(syscall.SIGTERM))
+	answered := make(chan int, len(late))
+	for _, notice := range late {
+		go func() { answered <- w.delivered(notice) }()
+	}
 	w.must(program.Process.Signal(syscall.SIGTERM))
 	w.eventually("new connections are refused", func() bool {
 		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(served.url, "http://"))
@@ -214,6 +237,19 @@ func TestSignal(t *testing.T) {
 	})
 	w.sim.Heal()
 	w.land(f)
+	known := 0
+	for range late {
+		switch got := <-answered; got {
+		case http.StatusOK:
+			known++
+		case 0, http.StatusBadGateway, http.StatusServiceUnavailable:
+		default:
+			t.Errorf("a notice that came late was answered %d", got)
+		}
+	}
+	if booked := int(w.number(`SELECT count(*) FROM cancels`)) - len(f.notices); booked < known {
+		t.Errorf("%d notices that came late were answered 200, and %d are in the books", known, booked)
+	}
 	<-logged
 	if err := program.Wait(); err != nil {
 		t.Errorf("got %v, want exit 0", err)

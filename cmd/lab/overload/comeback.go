@@ -34,9 +34,9 @@ type comeback struct {
 func comebackOf(quick bool) comeback {
 	if quick {
 		return comeback{
-			cancels: 40, pace: 40, each: 3, over: 2 * time.Second, calm: time.Second, confirms: 10, latency: 20 * time.Millisecond,
+			cancels: 100, pace: 100, each: 3, over: 2 * time.Second, calm: time.Second, confirms: 10, latency: 20 * time.Millisecond,
 			patience: 20 * time.Second, warm: 200 * time.Millisecond, redeliver: time.Second, again: 20, look: 100 * time.Millisecond,
-			settings: []string{"DAESA_WEBHOOK_RATE_LIMIT=100"},
+			settings: []string{"DAESA_WEBHOOK_RATE_LIMIT=250"}, // 150 a second come
 		}
 	}
 	return comeback{
