@@ -23,6 +23,7 @@ func (m *Mirror) keep(ctx context.Context, w *read, page pgclient.Page) error {
 		b.findings = append(b.findings, twice...)
 		for _, q := range page.Quarantined {
 			m.quarantine(b, q)
+			b.shown(w.Run, q.TransactionKey)
 		}
 		var err error
 		if fresh, err = m.keepRows(ctx, tx, b, w.Run, rows, now); err != nil {
@@ -89,6 +90,12 @@ type gathered struct {
 }
 
 func (g *gathered) found(f ledger.Finding) { g.findings = append(g.findings, f) }
+
+// shown notes that the list has a known row, although it cannot be held as it is written now: it is not missing.
+func (g *gathered) shown(run int64, transactionKey string) {
+	g.Queue(`UPDATE mirror SET last_run = GREATEST(last_run, @run), missing_since = NULL WHERE transaction_key = @key`,
+		pgx.StrictNamedArgs{"run": run, "key": transactionKey})
+}
 
 // listRun names a read of the list to those who look at what it found.
 func listRun(run int64) string { return fmt.Sprintf("list %d", run) }

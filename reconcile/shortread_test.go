@@ -144,3 +144,38 @@ func TestPoll_BookedMoneyThatIsNotListed(t *testing.T) {
 		t.Errorf("%d rows were read", n)
 	}
 }
+
+// TestPoll_AKnownRowThatBecomesUnreadable: the list has the row, so no read is short of it and nothing says that it is
+// gone. What it says now is a mismatch, and one only.
+func TestPoll_AKnownRowThatBecomesUnreadable(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	s.paid("order-1", 10_000)
+	s.clock.Advance(time.Minute)
+	s.poll()
+	s.clock.Advance(11 * time.Minute)
+	odd := s.another(func(c *reconcile.Config) {
+		c.Gateway = &paged{Gateway: s.client, change: func(_ int, page *pgclient.Page) error {
+			for _, r := range page.Rows {
+				page.Quarantined = append(page.Quarantined, pgclient.QuarantinedRow{
+					TransactionKey: r.TransactionKey, PaymentKey: r.PaymentKey, OrderID: r.OrderID, Word: r.Word, Amount: "10000.5",
+					Currency: "KRW", At: r.At, Problem: "half a won",
+				})
+			}
+			page.Rows = nil
+			return nil
+		}}
+	})
+	for _, before := range []string{"shown", "gone before"} {
+		_, err := odd.Mirror.Poll(t.Context())
+		s.must(err)
+		unreadable, gone := s.mismatches(ledger.KindQuarantined), s.mismatches(ledger.KindHistoryChanged)
+		if failed := s.number(`SELECT count(*) FROM list_runs WHERE result = 'failed'`); failed != 0 || unreadable != 1 || gone != 0 {
+			t.Errorf("%s: %d reads are taken for short, %d mismatches unreadable and %d gone", before, failed, unreadable, gone)
+		}
+		if n := s.number(`SELECT count(*) FROM mirror WHERE missing_since IS NOT NULL`); n != 0 {
+			t.Errorf("%s: %d rows are missing", before, n)
+		}
+		s.exec(`UPDATE mirror SET missing_since = $1`, s.clock.Now())
+	}
+}
