@@ -48,6 +48,8 @@ type Config struct {
 	Metrics *Metrics
 	Log     *slog.Logger
 	Now     func() time.Time
+	// DatabaseNow is the database's own clock; nil asks it. Tests have clocks of their own.
+	DatabaseNow func(context.Context) (time.Time, error)
 
 	// Eager asks about a claimed or listed cancel at once. Without it the sender's redeliveries get their whole
 	// time first, and the sweeper asks at the last chance only.
@@ -85,6 +87,9 @@ func (c Config) withDefaults() Config {
 	c.Slots = cmp.Or(c.Slots, SlotsOf(0, 1))
 	c.Replicas = cmp.Or(c.Replicas, 1)
 	c.Lease = cmp.Or(c.Lease, 2*time.Minute)
+	if c.DatabaseNow == nil {
+		c.DatabaseNow = c.databaseNow
+	}
 	return c
 }
 

@@ -67,7 +67,8 @@ func setup(t *testing.T, options ...option) *shop {
 	simulated := tosssim.Config{Clock: s.clock}
 	cfg := reconcile.Config{
 		Metrics: reconcile.NewMetrics(s.reg), Log: slog.New(slog.DiscardHandler), Now: s.clock.Now,
-		Eager: true, OpeningAt: noon().Add(-time.Hour), Pace: -1, Stretch: 2,
+		DatabaseNow: func(context.Context) (time.Time, error) { return s.clock.Now(), nil },
+		Eager:       true, OpeningAt: noon().Add(-time.Hour), Pace: -1, Stretch: 2,
 	}
 	for _, o := range options {
 		o(&cfg, &simulated)

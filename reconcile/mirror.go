@@ -63,9 +63,9 @@ var (
 	ErrPaused = errors.New("the gateway refused to show its list so often and is left alone")
 )
 
-// Poll reads what is new: from the end of the last complete poll, and some minutes before it, until now. A poll whose
-// clock was ahead ended in the future, which counts for nothing. After a
-// pause of any length it reads everything missed. What was never read since the books opened, because the opening was
+// Poll reads what is new: from the end of the last complete poll, and some minutes before it, until now. After a
+// pause of any length it reads everything missed. A poll that ended in the future, because every clock was ahead, counts
+// only up to now. What was never read since the books opened, because the opening was
 // set to an earlier instant later, say, is made up for in pieces; that it cannot be read takes nothing from what is new.
 func (m *Mirror) Poll(ctx context.Context) (Polled, error) { return m.poll(ctx, 0) }
 

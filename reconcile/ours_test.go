@@ -1,6 +1,8 @@
 package reconcile_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"testing"
@@ -88,12 +90,42 @@ func TestPoll_OursWhateverThePattern(t *testing.T) {
 	}
 }
 
-// TestPoll_ClockAhead: what a clock that was ahead had not seen yet is not covered, and is read when its time has come.
+// TestPoll_ClocksThatLieApart: an instance whose clock is not the database's reads nothing, and what happens until
+// another one reads after a pause is read whole.
+func TestPoll_ClocksThatLieApart(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	s.poll()
+	for _, test := range []struct {
+		apart   time.Duration
+		refused bool
+	}{{6 * time.Hour, true}, {-6 * time.Hour, true}, {time.Minute + time.Second, true}, {time.Minute, false}, {-time.Minute, false}} {
+		apart, refused := test.apart, test.refused
+		off := s.another(func(c *reconcile.Config) { c.Now = func() time.Time { return s.clock.Now().Add(apart) } })
+		for _, read := range []func(context.Context) (reconcile.Polled, error){off.Mirror.Poll, off.Mirror.Reread} {
+			if _, err := read(t.Context()); errors.Is(err, reconcile.ErrClocks) != refused || (err != nil) != refused {
+				t.Errorf("%s ahead: got %v", apart, err)
+			}
+		}
+	}
+	s.clock.Advance(20 * time.Minute)
+	s.paid("order-1", 10_000)
+	s.clock.Advance(40 * time.Minute)
+	if p := s.poll(); p.Fresh != 1 {
+		t.Errorf("got %+v, want the new row", p)
+	}
+}
+
+// TestPoll_ClockAhead: what clocks that were ahead, the database's as well, had not seen yet is not covered, and is read
+// when its time has come.
 func TestPoll_ClockAhead(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	s.poll()
-	ahead := s.another(func(c *reconcile.Config) { c.Now = func() time.Time { return s.clock.Now().Add(6 * time.Hour) } })
+	ahead := s.another(func(c *reconcile.Config) {
+		c.Now = func() time.Time { return s.clock.Now().Add(6 * time.Hour) }
+		c.DatabaseNow = func(context.Context) (time.Time, error) { return c.Now(), nil }
+	})
 	_, err := ahead.Mirror.Poll(t.Context())
 	s.must(err)
 	s.clock.Advance(time.Minute)

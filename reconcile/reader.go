@@ -25,7 +25,7 @@ const lockEvery = 250 * time.Millisecond
 
 var errLockLost = errors.New("the lock of the list is lost: another instance may be reading")
 
-// locked runs read while this process holds the lock, and the gateway has not asked to be left alone. One process reads
+// locked runs read while this process holds the lock, if its clock is right and the gateway has not asked to be left alone. One process reads
 // at a time: the gateway refuses an abnormal number of calls, and two readers would judge each other's rows. The lock
 // belongs to a database session, so a crash frees it.
 func (m *Mirror) locked(ctx context.Context, patience time.Duration, read func(reader) (Polled, error)) (p Polled, err error) {
@@ -48,6 +48,9 @@ func (m *Mirror) locked(ctx context.Context, patience time.Duration, read func(r
 			err = errors.Join(err, fmt.Errorf("free the lock of the list: %w", unlockErr), conn.Conn().Close(free))
 		}
 	}()
+	if err := m.clocksAgree(ctx); err != nil {
+		return Polled{}, err
+	}
 	if err := m.paused(ctx); err != nil {
 		return Polled{}, err
 	}

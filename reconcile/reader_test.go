@@ -172,7 +172,8 @@ func readList(databaseURL, gatewayURL string) error {
 	}
 	r, err := reconcile.New(reconcile.Config{
 		DB: db, Ledger: books, Gateway: client, Metrics: reconcile.NewMetrics(reg), Log: log, Now: now,
-		OpeningAt: noon().Add(-time.Hour), PageSize: 7,
+		DatabaseNow: func(context.Context) (time.Time, error) { return now(), nil },
+		OpeningAt:   noon().Add(-time.Hour), PageSize: 7,
 	})
 	if err != nil {
 		return err

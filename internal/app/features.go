@@ -68,7 +68,7 @@ func newFeatures(a *App) (f features, err error) {
 	}
 	f.reconcile, err = reconcile.New(reconcile.Config{
 		DB: a.db, Ledger: f.ledger, Gateway: a.gateway, Metrics: reconcile.NewMetrics(a.registry), Log: a.log, Now: a.cfg.Now,
-		Eager: !a.cfg.Lazy, OurOrders: ourOrders, OpeningAt: a.cfg.OpeningAt, ListLag: a.cfg.ListLag,
+		DatabaseNow: a.cfg.DatabaseNow, Eager: !a.cfg.Lazy, OurOrders: ourOrders, OpeningAt: a.cfg.OpeningAt, ListLag: a.cfg.ListLag,
 		Slots: reconcile.SlotsOf(a.cfg.Paths.Recover.Cap, a.cfg.Replicas), Replicas: a.cfg.Replicas, Keep: a.cfg.Retention.keep().reconcile,
 	})
 	return f, err

@@ -72,7 +72,7 @@ func newWorkbench(cfg Config, db *pgxpool.Pool) (*workbench, error) {
 	}
 	r, err := reconcile.New(reconcile.Config{
 		DB: db, Ledger: books, Gateway: gateway, Metrics: reconcile.NewMetrics(registry), Log: cfg.Log, Now: cfg.Now,
-		OurOrders: ourOrders, OpeningAt: cfg.OpeningAt, ListLag: cfg.ListLag,
+		DatabaseNow: cfg.DatabaseNow, OurOrders: ourOrders, OpeningAt: cfg.OpeningAt, ListLag: cfg.ListLag,
 	})
 	if err != nil {
 		return nil, err
