@@ -95,7 +95,10 @@ func TestDeposit_FallsBackDaysLater(t *testing.T) {
 				if waited > most {
 					t.Fatalf("after %s the books still keep the deposit; work %s", waited, s.text(`SELECT string_agg(last_answer || ' ' || due_at, ', ') FROM work`))
 				}
-				if st := s.pass(time.Minute); st.Verdict != reconcile.VerdictReconciled {
+				st := s.pass(time.Minute)
+				asked := len(st.Captures) == 1 && st.Captures[0].TakenBack == reconcile.Figure{Count: 1, Amount: 10_000}
+				if want := map[bool]reconcile.Verdict{false: reconcile.VerdictReconciled, true: reconcile.VerdictPending}[asked]; st.Verdict != want ||
+					asked != (s.number(`SELECT count(*) FROM mirror WHERE missing_since IS NOT NULL`) == 1 && s.payment(key).Status == ledger.StatusDone) {
 					t.Fatalf("after %s: got %s with %+v", waited, st.Verdict, st.Line(reconcile.LineBreaks, ledger.KRW).Entries)
 				}
 			}

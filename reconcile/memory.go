@@ -29,6 +29,7 @@ const (
 	lineOrderOther     LineName = "order_other"
 	lineCapturePending LineName = "capture_pending"
 	lineCaptureMissing LineName = "capture_missing"
+	lineTakenBack      LineName = "taken_back" // captures of ours that the list takes back
 
 	// Of captures only what does not agree is remembered; these two are counted where everything is read.
 	lineCaptureListed LineName = "capture_listed"

@@ -129,6 +129,8 @@ type Captures struct {
 	Booked   Figure          `json:"booked"`  // of those, in our books
 	Pending  Figure          `json:"pending"` // of those, being asked about
 	Missing  Figure          `json:"missing"` // of those, neither
+
+	TakenBack Figure `json:"taken_back,omitzero"` // in our books and taken back by the list, being asked about
 }
 
 // OrderRoll says how the gateway's cancels fall on orders: orders with every cancel booked, and orders with one pending.
@@ -265,7 +267,7 @@ func (t *tally) statement(reasons []string) Statement {
 		}
 		taken := Captures{
 			Currency: c, Listed: figure(lineCaptureListed), Booked: figure(lineCaptureBooked),
-			Pending: figure(lineCapturePending), Missing: figure(lineCaptureMissing),
+			Pending: figure(lineCapturePending), Missing: figure(lineCaptureMissing), TakenBack: figure(lineTakenBack),
 		}
 		if taken != (Captures{Currency: c}) {
 			s.Captures = append(s.Captures, taken)
@@ -373,7 +375,7 @@ func verdictOf(s Statement) Verdict {
 		pending = pending || sum.Pending.Count > 0
 	}
 	for _, taken := range s.Captures {
-		pending = pending || taken.Pending.Count > 0
+		pending = pending || taken.Pending.Count+taken.TakenBack.Count > 0
 	}
 	switch {
 	case s.breaks() > 0:

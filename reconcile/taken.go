@@ -101,12 +101,17 @@ func (a *Auditor) captures(ctx context.Context, tx pgx.Tx, w window, t *tally, s
 		if r.Listed {
 			t.totals.add(r.share(lineCaptureListed))
 		}
+		stands := true
 		for _, p := range j.parts {
 			if p.line == LineApplied {
 				t.totals.add(r.share(lineCaptureBooked))
 			}
+			stands = stands && p.line != lineTakenBack
 		}
 		r.remember(open, j, w.bounds)
+		if !stands {
+			return nil // until the payment has been asked, it is on the row that the list had
+		}
 		return tell(see, r.seen(j))
 	}
 	if err := a.eachCapture(ctx, tx, w, each); err != nil {
@@ -221,7 +226,7 @@ func (r takenRow) judge(b bounds) judged {
 	case !r.Listed && !r.At.Add(b.listLag).Before(b.asOf):
 		return judged{} // the list still has time to show it
 	case !r.Listed && r.asked(b):
-		return judged{} // the list takes the deposit back, and somebody asks whether the payment does
+		return on(lineTakenBack) // and somebody asks whether the payment takes the deposit back too
 	case !r.Listed:
 		var j judged
 		r.breaks(&j, ledger.KindOrderWithoutPayment, "the order is paid in our books and the gateway's list has no such money")
@@ -273,6 +278,9 @@ func (r takenRow) remember(open map[string]memory, j judged, b bounds) {
 		case p.line.pending():
 			m.parts = append(m.parts, r.share(lineCapturePending))
 			m.recheckBy(*r.AskedUntil)
+		case p.line == lineTakenBack:
+			m.parts = append(m.parts, r.share(lineTakenBack))
+			m.recheckBy(*r.AskedUntil)
 		case p.line == LineAccepted, p.line == LineUnexplained:
 			m.parts = append(m.parts, r.share(lineCaptureMissing))
 		case p.line == LineBreaks:
@@ -283,12 +291,7 @@ func (r takenRow) remember(open map[string]memory, j judged, b bounds) {
 			}
 		}
 	}
-	listed := r.At.Add(b.listLag)
-	switch {
-	case r.Listed || len(j.parts) > 0:
-	case listed.Before(b.asOf):
-		m.recheckBy(*r.AskedUntil)
-	case m.recheckAsOf.IsZero() || listed.Before(m.recheckAsOf):
+	if listed := r.At.Add(b.listLag); !r.Listed && len(j.parts) == 0 && (m.recheckAsOf.IsZero() || listed.Before(m.recheckAsOf)) {
 		m.recheckAsOf = listed
 	}
 	if !m.empty() {

@@ -46,6 +46,9 @@ func (s Statement) WriteText(w io.Writer) error {
 		t.WriteString("captures: only what does not agree is counted here, all of them by the runs of a day and of everything\n")
 	}
 	for _, c := range s.Captures {
+		if c.TakenBack.Count > 0 {
+			fmt.Fprintf(&t, "captures (%s): %d booked here, taken back by the list, being asked about\n", c.Currency, c.TakenBack.Count)
+		}
 		if s.CapturesOpen {
 			fmt.Fprintf(&t, "captures (%s): %d pending + %d missing\n", c.Currency, c.Pending.Count, c.Missing.Count)
 			continue
