@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -74,6 +75,24 @@ func (h *DayHandler) GetDay(w http.ResponseWriter, r *http.Request) error {
 		return unavailable(err)
 	}
 	return web.WriteJSON(w, http.StatusOK, d)
+}
+
+// ListApplied serves GET /v1/statement/applied?after=…&limit=…: the cancels that both books have, of all time.
+func (h *DayHandler) ListApplied(w http.ResponseWriter, r *http.Request) error {
+	query := r.URL.Query()
+	limit := 0
+	if text := query.Get("limit"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n <= 0 {
+			return web.WithDetail(ErrCursor, "limit must be a whole number above nothing")
+		}
+		limit = n
+	}
+	page, err := h.reads.Applied(r.Context(), query.Get("after"), limit)
+	if err != nil {
+		return unavailable(err)
+	}
+	return web.WriteJSON(w, http.StatusOK, page)
 }
 
 // signBody is what a signature is asked for with.

@@ -59,6 +59,11 @@ func (r *round) inFull(ctx context.Context, w window, each func([]factRow) error
 
 // everyKey gives the next keys after one, of all three sets and of what is remembered.
 func (r *round) everyKey(ctx context.Context, after string) ([]string, error) {
+	return r.keysAfter(ctx, after, keysAtOnce)
+}
+
+// keysAfter gives the next keys after one, at most so many.
+func (r *round) keysAfter(ctx context.Context, after string, most int) ([]string, error) {
 	rows, err := r.tx.Query(ctx, `
 		SELECT key
 		FROM (
@@ -74,7 +79,7 @@ func (r *round) everyKey(ctx context.Context, after string) ([]string, error) {
 			(SELECT key FROM audit_judged WHERE subject = 'cancel' AND key > @after ORDER BY key LIMIT @most)) AS k
 		ORDER BY key
 		LIMIT @most`,
-		pgx.StrictNamedArgs{"after": after, "most": keysAtOnce})
+		pgx.StrictNamedArgs{"after": after, "most": most})
 	if err != nil {
 		return nil, fmt.Errorf("read the keys of both books: %w", err)
 	}

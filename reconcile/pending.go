@@ -124,8 +124,6 @@ func (c PendingCursor) String() string {
 	return strconv.FormatInt(c.LastChance.UnixMicro(), 10) + "." + strconv.FormatInt(c.WorkID, 10)
 }
 
-var errCursor = errors.New("not a cursor")
-
 // ParsePendingCursor reads a cursor; nothing is the beginning.
 func ParsePendingCursor(text string) (PendingCursor, error) {
 	if text == "" {
@@ -136,7 +134,7 @@ func ParsePendingCursor(text string) (PendingCursor, error) {
 	work, idErr := strconv.ParseInt(id, 10, 64)
 	// The database's time ends long before the number does.
 	if err = errors.Join(err, idErr); err != nil || micros < 0 || micros > 1<<53 || work <= 0 {
-		return PendingCursor{}, errCursor
+		return PendingCursor{}, ErrCursor
 	}
 	return PendingCursor{LastChance: time.UnixMicro(micros).UTC(), WorkID: work}, nil
 }

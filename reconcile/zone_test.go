@@ -1,14 +1,17 @@
 package reconcile_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"daesa/ledger"
+	"daesa/ledger/ledgertest"
 	"daesa/pgclient"
 	"daesa/pgclient/tosssim"
 	"daesa/reconcile"
@@ -96,6 +99,88 @@ func TestDays_OfTwoMonths(t *testing.T) {
 	}
 	if fmt.Sprint(sums) != fmt.Sprint(months) {
 		t.Errorf("got %v, want %v", sums, months)
+	}
+}
+
+// TestList_PaidAndGivenBackOnItsOwnDays: what was paid on one day and canceled on another is a row of each, and so is a
+// cancel in the last second of a month. Paid and canceled on the same day, it is two rows of that day that come to nothing.
+func TestList_PaidAndGivenBackOnItsOwnDays(t *testing.T) {
+	t.Parallel()
+	s := setup(t, func(c *reconcile.Config, _ *tosssim.Config) {
+		c.OpeningAt = time.Date(2026, 12, 31, 0, 0, 0, 0, ledger.Seoul())
+	})
+	at := func(year int, month time.Month, day, hour, minute, second int) {
+		s.clock.Set(time.Date(year, month, day, hour, minute, second, 0, ledger.Seoul()))
+	}
+	givesBack := func(key string) {
+		s.canceled(key, 0)
+		s.record(s.ask(ledger.ChannelWebhook, key))
+	}
+	at(2026, time.December, 31, 12, 0, 0)
+	december := s.paid("order-december", 7_000)
+	at(2026, time.December, 31, 23, 59, 59)
+	givesBack(december)
+	at(2027, time.January, 1, 12, 0, 0)
+	late := s.paid("order-late", 50_000)
+	at(2027, time.January, 4, 10, 0, 0)
+	same := s.paid("order-same", 20_000)
+	at(2027, time.January, 4, 11, 0, 0)
+	givesBack(same)
+	at(2027, time.January, 4, 12, 0, 0)
+	givesBack(late)
+	at(2027, time.January, 5, 0, 20, 0)
+	s.poll()
+	for day, want := range map[ledger.Day][]string{
+		"2026-12-31": {"cancel order-december -7000", "capture order-december 7000"},
+		"2027-01-01": {"capture order-late 50000"},
+		"2027-01-02": nil,
+		"2027-01-04": {"cancel order-same -20000", "cancel order-late -50000", "capture order-same 20000"},
+	} {
+		var got []string
+		st, err := s.Auditor.List(t.Context(), reconcile.Scope{Name: reconcile.ScopeDay, Day: day}, func(r reconcile.Row) error {
+			sign := int64(1)
+			if r.Movement == reconcile.MovementCancel {
+				sign = -1
+			}
+			got = append(got, fmt.Sprintf("%s %s %d", r.Movement, r.OrderID, sign*r.Amount))
+			if r.Line != reconcile.LineApplied || ledger.DayOf(r.At) != day {
+				t.Errorf("%s: got a row on the line %s, of %s", day, r.Line, r.At)
+			}
+			return nil
+		})
+		if err != nil || st.Verdict != reconcile.VerdictReconciled || !slices.Equal(got, want) {
+			t.Errorf("%s: got %s, %q and %v, want %q", day, st.Verdict, got, err, want)
+		}
+	}
+	requireApplied(s, december, same, late)
+	ledgertest.RequireSound(t, s.db)
+}
+
+// requireApplied reads the cumulative applied line in pages of every size: whatever the size, each of the payments' cancels
+// is there once, and the last page says that it is the last.
+func requireApplied(s *shop, payments ...string) {
+	s.t.Helper()
+	slices.Sort(payments)
+	for limit := 1; limit <= len(payments)+1; limit++ {
+		var got, keys []string
+		for after, pages := "", 0; pages == 0 || after != ""; pages++ {
+			page, err := s.Auditor.Applied(s.t.Context(), after, limit)
+			s.must(err)
+			if len(page.Applied) == 0 || len(page.Applied) > limit || pages > len(payments) {
+				s.t.Fatalf("page %d of %d holds %d", pages, limit, len(page.Applied))
+			}
+			for _, c := range page.Applied {
+				got, keys = append(got, c.PaymentKey), append(keys, c.TransactionKey)
+			}
+			after = page.Next
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, payments) || !slices.IsSorted(keys) {
+			s.t.Errorf("in pages of %d: got %q, want %q", limit, got, payments)
+		}
+	}
+	if _, err := s.Auditor.Applied(s.t.Context(), "a\x00b", 1); !errors.Is(err, reconcile.ErrCursor) {
+		s.t.Errorf("after what no key can be: got %v", err)
 	}
 }
 

@@ -47,12 +47,19 @@ func TestDays_OverHTTP(t *testing.T) {
 		list.Days[0].Digest != digest || list.Days[0].Sums[0].Canceled.Amount != 20_000 {
 		t.Errorf("got %+v", list)
 	}
+	var applied reconcile.AppliedPage
+	get("/v1/statement/applied?limit=1", &applied)
+	if len(applied.Applied) != 1 || applied.Applied[0].Amount != 20_000 || applied.Next != "" {
+		t.Errorf("got %+v applied", applied)
+	}
 	for _, refused := range []struct {
 		method, path string
 		body         any
 		want         string
 	}{
 		{http.MethodGet, "/v1/days?from=yesterday", nil, "400 day_malformed"},
+		{http.MethodGet, "/v1/statement/applied?limit=none", nil, "400 cursor_malformed"},
+		{http.MethodGet, "/v1/statement/applied?after=%00", nil, "400 cursor_malformed"},
 		{http.MethodGet, "/v1/days/2026-02-30", nil, "400 day_malformed"},
 		{http.MethodGet, "/v1/days/2026-04-14", nil, "404 day_never_closed"},
 		{http.MethodPost, "/v1/days/2026-02-30/sign", map[string]any{}, "400 day_malformed"},

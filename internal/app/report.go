@@ -30,6 +30,7 @@ type reportCommand struct {
 	Day          reportDayCommand   `cmd:"" help:"One business day: the statement, and every row behind every line."`
 	Range        reportRangeCommand `cmd:"" help:"Business days from one to another, both with it, and their sums."`
 	Order        reportOrderCommand `cmd:"" help:"Everything that happened to one order, in time order."`
+	Applied      struct{}           `cmd:"" help:"Every cancel that both books have, of all time: what the cumulative statement only counts."`
 	TrialBalance trialCommand       `cmd:"" name:"trial-balance" help:"Debits, credits and balance of every account at an instant."`
 }
 
@@ -72,6 +73,8 @@ func (c reportCommand) make(ctx context.Context, command string, r *report.Repor
 		return r.Range(ctx, from, to, write)
 	case "report order <order-id>":
 		return r.Order(ctx, c.Order.OrderID, write)
+	case "report applied":
+		return r.Applied(ctx, write)
 	case "report trial-balance":
 		return r.TrialBalance(ctx, c.TrialBalance.AsOf, c.TrialBalance.KnownAt, write)
 	}
@@ -102,7 +105,7 @@ func (c reportCommand) run(ctx context.Context, command, databaseURL string, log
 		if err != nil {
 			return err
 		}
-		if command == "report day <day>" || command == "report range <from> <to>" {
+		if command == "report day <day>" || command == "report range <from> <to>" || command == "report applied" {
 			if err := warnOfOtherSettings(ctx, settings, log); err != nil {
 				return err
 			}

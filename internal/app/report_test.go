@@ -23,7 +23,7 @@ func TestReport_FromTheCommandLine(t *testing.T) {
 	w.readList()
 	day := string(ledger.DayOf(w.clock.Now()))
 
-	for _, args := range [][]string{{"day", day}, {"range", day, day}, {"order", "order-1"}, {"trial-balance"}} {
+	for _, args := range [][]string{{"day", day}, {"range", day, day}, {"order", "order-1"}, {"applied"}, {"trial-balance"}} {
 		args = append([]string{"report", "-database-url", w.url}, args...)
 		code, csv, stderr := command(args...)
 		if code != 0 || !strings.HasPrefix(csv, "\ufeffreport,"+strings.ReplaceAll(args[3], "-", "_")+"\r\n") {

@@ -79,6 +79,7 @@ func publicRoutes(a *App) (chi.Router, *web.Adapter, error) {
 		r.Post("/v1/events/{event_id}/resend", handle(f.checkout.ResendEvent))
 		r.Get("/v1/days", handle(days.ListDays))
 		r.Get("/v1/days/{day}", handle(days.GetDay))
+		r.Get("/v1/statement/applied", handle(days.ListApplied))
 	})
 
 	// Finance: a few signatures a day. The day is closed once more for each, which takes as long as the day is large.

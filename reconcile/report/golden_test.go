@@ -34,6 +34,9 @@ func makers(s *shop) map[string]maker {
 		"order": func(ctx context.Context, r *Reporter, write func(Report) error) error {
 			return r.Order(ctx, "order-0001", write)
 		},
+		"applied": func(ctx context.Context, r *Reporter, write func(Report) error) error {
+			return r.Applied(ctx, write)
+		},
 		"trial_balance": func(ctx context.Context, r *Reporter, write func(Report) error) error {
 			return r.TrialBalance(ctx, s.now, s.now, write)
 		},

@@ -50,6 +50,7 @@ func (r Report) told(language Language) []Fact {
 //nolint:gochecknoglobals,gosec // a dictionary; it has no secret
 var koreanNames = map[string]string{
 	"report": "보고서", "report.day": "영업일 대사 명세", "report.range": "기간 대사 명세", "report.order": "주문 이력",
+	"report.applied":       "취소 반영 명세",
 	"report.trial_balance": "시산표",
 
 	// Tables.
