@@ -120,7 +120,7 @@ func (a *Auditor) openDays(ctx context.Context) ([]ledger.Day, error) {
 }
 
 // RunNightly audits everything once a night. The audits themselves say whether tonight's is done, so that a missed tick
-// is made up for; one that failed or could not tell is made again within the hour. Before it, the books of the last weeks
+// is made up for; one that failed or could not tell is made again within the hour. After it, the books of the last weeks
 // are held against the journal.
 func (a *Auditor) RunNightly(ctx context.Context) (s Statement, ran bool, err error) {
 	now := a.cfg.now()
@@ -138,7 +138,8 @@ func (a *Auditor) RunNightly(ctx context.Context) (s Statement, ran bool, err er
 	if done {
 		return Statement{}, false, nil
 	}
-	unproven := a.proveDays(ctx)
-	s, err = a.Run(ctx, Scope{Name: ScopeAll})
-	return s, true, errors.Join(err, unproven)
+	if s, err = a.Run(ctx, Scope{Name: ScopeAll}); err != nil {
+		return s, true, err
+	}
+	return s, true, a.proveDays(ctx)
 }

@@ -58,11 +58,15 @@ const (
 )
 
 // shownCapture holds where the list shows the capture c of ours: under its own key or, where the gateway has not named it,
-// as a capture of the payment that is none of the others. The list may write the present status into the row.
+// as one that is none of the others'. The list may write the present status into the row.
 const shownCapture = `EXISTS (SELECT 1 FROM mirror g WHERE g.payment_key = c.payment_key AND g.missing_since IS NULL
-	AND ((g.transaction_key = c.transaction_key AND g.kind IN ('capture', 'cancel'))
-		OR (c.transaction_key IS NULL AND g.kind = 'capture' AND NOT EXISTS (SELECT 1 FROM captures o
-			WHERE o.payment_key = g.payment_key AND o.transaction_key = g.transaction_key OFFSET 0))) OFFSET 0)`
+	AND ((g.transaction_key = c.transaction_key AND g.kind IN ('capture', 'cancel')) OR ` + unnamedCapture + `) OFFSET 0)`
+
+// unnamedCapture holds where the listed g can be the capture c of ours that has no key: a capture that no other of its payment
+// has the key of. One that was taken back does not count as another when it is what c is: a deposit that fell back and was
+// booked again, as of the instant at which it had fallen back, is one row of the list.
+const unnamedCapture = `(c.transaction_key IS NULL AND g.kind = 'capture' AND NOT EXISTS (SELECT 1 FROM captures o
+	WHERE o.payment_key = g.payment_key AND o.transaction_key = g.transaction_key AND o.reversed_at IS DISTINCT FROM c.captured_at OFFSET 0))`
 
 // The captures of ours that the gateway's list does not have, and that nobody accepted so.
 const (

@@ -69,6 +69,29 @@ func TestTaken_AmountThatDiffersEndsByItself(t *testing.T) {
 	}
 }
 
+// TestTaken_ADepositBookedAgainIsTheOneThatIsListed: a deposit was taken back here and booked again, as of the instant at which
+// it had been taken back, and the gateway does not name it because a part was given back since. The one row that the list has
+// shows it.
+func TestTaken_ADepositBookedAgainIsTheOneThatIsListed(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	key := s.deposited("order-1", 50_000)
+	s.clock.Advance(time.Minute)
+	s.poll()
+	back := s.clock.Now()
+	s.exec(`UPDATE captures SET reversed_at = $1 WHERE reversed_at IS NULL`, back)
+	s.exec(`INSERT INTO captures (payment_key, number, currency, amount, captured_at, channel, recorded_at)
+		VALUES ($1, 2, 'KRW', 50000, $2, 'sweep', $2)`, key, back)
+	s.clock.Advance(20 * time.Minute)
+	s.poll()
+	if n := s.number(`SELECT count(*) FROM list_runs WHERE result = 'failed'`); n != 0 {
+		t.Errorf("%d reads were doubted for a row that they show", n)
+	}
+	if st := s.agrees("booked again"); st.Verdict != reconcile.VerdictReconciled || s.mismatches(ledger.KindOrderWithoutPayment) != 0 {
+		t.Errorf("got %s %+v", st.Verdict, st.Lines)
+	}
+}
+
 // TestTaken_OneListedDepositProvesNoOther: a deposit fell back and came again, and the list shows the first one only. The
 // second is in our books and nowhere else. What a person accepts of it says nothing of a third.
 func TestTaken_OneListedDepositProvesNoOther(t *testing.T) {

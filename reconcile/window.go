@@ -209,7 +209,7 @@ func (m *Mirror) weigh(ctx context.Context, r *read, believe bool) error {
 }
 
 // What our books have of a window's money and the mirror has never seen. What is a mismatch already, open or accepted, is
-// known not to be listed: no read is made twice for it again. A capture is looked for as the audit does, by its payment.
+// known not to be listed: no read is made twice for it again. A capture is looked for as the audit does.
 //
 // OFFSET keeps the planner from joining with a whole table: each is looked up, so that a read costs what is in its window.
 const (
@@ -221,9 +221,10 @@ const (
 	unlistedCaptures = `(SELECT count(*) FROM captures c
 				WHERE c.captured_at >= @from AND c.captured_at >= @opening AND c.captured_at < @settled AND c.reversed_at IS NULL
 					AND NOT EXISTS (SELECT 1 FROM mirror g WHERE g.payment_key = c.payment_key
-						AND (g.kind = 'capture' OR g.transaction_key = c.transaction_key) OFFSET 0)
+						AND (g.transaction_key = c.transaction_key OR ` + unnamedCapture + `) OFFSET 0)
 					AND NOT EXISTS (SELECT 1 FROM mismatches m WHERE m.payment_key = c.payment_key
-						AND m.kind IN ('order_without_payment', 'quarantined') AND (m.status <> 'resolved' OR m.resolved_as = 'accepted') OFFSET 0))`
+						AND (m.kind = 'quarantined' OR (m.kind = 'order_without_payment' AND COALESCE(m.transaction_key, '') = COALESCE(c.transaction_key, '')))
+						AND (m.status <> 'resolved' OR m.resolved_as = 'accepted') OFFSET 0))`
 )
 
 // markMissing marks rows that two reads in a row did not show, and opens a mismatch for each that is money of ours. A
