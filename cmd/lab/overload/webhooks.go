@@ -83,7 +83,7 @@ func WebhookBrownout(ctx context.Context, l *harness.Lab) (r report.Result, err 
 	size.table(&r, none, shipped)
 	back.row(&r)
 	size.claims(&r, none, shipped)
-	back.claims(&r, shippedQuestion+writingDown)
+	back.claims(&r, shippedQuestion+writingDown, l.Quick)
 	r.Notes = []string{fmt.Sprintf(
 		"Each run: %.0f confirms and %.0f notices a second for %s; of ten notices six are of approvals, two of cancels that are applied, "+
 			"two of cancels that are not. Before is our stand-in for their server: the same binary with %d requests at once in one line, "+
