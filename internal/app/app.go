@@ -66,7 +66,7 @@ func New(ctx context.Context, cfg Config) (_ *App, err error) {
 	if err := a.open(ctx); err != nil {
 		return nil, err
 	}
-	a.ready = &readiness{pools: []*pgxpool.Pool{a.limits, a.db}}
+	a.ready = &readiness{money: a.db, limits: a.limits}
 	a.metrics = newMetrics(a.registry, jobKinds())
 	a.watchPools()
 	if err := a.metrics.recall(ctx, a.db); err != nil {

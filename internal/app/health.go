@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"net/http/pprof"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -21,9 +20,8 @@ const readyTimeout = time.Second
 
 // readiness says whether this instance should be sent requests.
 type readiness struct {
-	// pools are asked one after the other until one answers. An instance whose connections are all at work is busy, and
-	// sending its load to the others helps nobody, so the first is the one whose connections nothing holds for long.
-	pools    []*pgxpool.Pool
+	money    *pgxpool.Pool
+	limits   *pgxpool.Pool // whose connections nothing holds for long
 	stopping atomic.Bool
 }
 
@@ -31,10 +29,16 @@ func (r *readiness) check(ctx context.Context) (string, bool) {
 	if r.stopping.Load() {
 		return "stopping", false
 	}
-	if !slices.ContainsFunc(r.pools, func(pool *pgxpool.Pool) bool { return answers(ctx, pool) }) {
-		return "database unreachable", false
+	if answers(ctx, r.money) || (busy(r.money) && answers(ctx, r.limits)) {
+		return "ready", true
 	}
-	return "ready", true
+	return "database unreachable", false
+}
+
+// busy reports whether all connections are at work. Sending the load of such an instance to the others helps nobody.
+func busy(pool *pgxpool.Pool) bool {
+	now := pool.Stat()
+	return now.AcquiredConns() == now.MaxConns()
 }
 
 func answers(ctx context.Context, pool *pgxpool.Pool) bool {
