@@ -30,9 +30,9 @@ var errDeadline = errors.New("the deadline of the notice has passed")
 // as the sender's patience does.
 func (h *Handler) Receive(w http.ResponseWriter, r *http.Request) error {
 	seen, waited := h.cfg.Now(), web.Waited(r.Context())
-	asking, stop := context.WithTimeoutCause(r.Context(), h.cfg.Deadline-waited, errDeadline)
+	end := web.Began(r.Context()).Add(h.cfg.Deadline)
+	asking, stop := context.WithDeadlineCause(r.Context(), end, errDeadline)
 	defer stop()
-	end, _ := asking.Deadline()
 	writing, stopWriting := context.WithDeadlineCause(context.WithoutCancel(asking), end, errDeadline)
 	defer stopWriting()
 

@@ -163,7 +163,8 @@ func (c *cli) run(ctx context.Context, command string, stdout, stderr io.Writer)
 		return c.Verify.run(ctx, c.DatabaseURL, stdout)
 	case "seal-key":
 		err = c.SealKey.run(stdout)
-	case "report day <day>", "report range <from> <to>", "report order <order-id>", "report trial-balance":
+	case "report day <day>", "report range <from> <to>", "report order <order-id>", "report applied",
+		"report trial-balance":
 		return c.Report.run(ctx, command, c.DatabaseURL, log, stdout)
 	case "import":
 		return c.Import.run(ctx, c.DatabaseURL, log, stdout, stderr)

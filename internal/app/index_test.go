@@ -104,6 +104,7 @@ func unanswered() map[string]string {
 		"postgres.ErrNestedTransaction": "a mistake in our own code: 500 without a word is right",
 		"reconcile.ErrBusy":             "of a job that reads the list",
 		"reconcile.ErrPaused":           "of a job that reads the list",
+		"reconcile.ErrClocks":           "of a job that reads the list",
 		"reconcile.ErrShortRead":        "of a job that reads the list",
 		"reconcile.ErrIncomplete":       "of a job that audits",
 		"ledger.ErrNotBefore":           "met by the import and the sweep only",

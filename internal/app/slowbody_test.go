@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"daesa/internal/app"
 	"daesa/pgclient/tosssim"
@@ -51,6 +52,7 @@ func (w *world) requireLimited(path, address string) {
 	if conn == nil {
 		return
 	}
+	w.must(conn.SetReadDeadline(time.Now().Add(10 * time.Second))) // far less than its body would have
 	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	w.must(err)
 	defer answer.Body.Close()

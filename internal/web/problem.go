@@ -139,9 +139,17 @@ func (p Problem) write(w http.ResponseWriter, instance string) {
 		// Else the server reads on for the rest of the body before it sends this.
 		header.Set("Connection", "close")
 	}
+	if p.Status == http.StatusTooManyRequests {
+		// The same, but that most bodies are here already, and their senders keep their connections.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(refusedBody))
+	}
 	w.WriteHeader(p.Status)
 	_, _ = w.Write(encoded) // A client that has gone away is no failure of ours.
 }
+
+// refusedBody is how long the body of a request that was refused unread may still take: who sends slowly would wait for the
+// refusal meanwhile, and hold a connection.
+const refusedBody = 50 * time.Millisecond
 
 // wholeSeconds rounds up: a client that comes back too early has come in vain.
 func wholeSeconds(d time.Duration) int64 {

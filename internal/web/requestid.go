@@ -41,15 +41,17 @@ func Arrived(ctx context.Context) (at time.Time, ok bool) {
 	return of.arrived, ok
 }
 
-// Waited is how long the sender of the request that ctx belongs to has waited since its headers were read, also while its
-// body arrived; 0 outside of a request.
-func Waited(ctx context.Context) time.Duration {
-	of, ok := ctx.Value(requestKey{}).(request)
-	if !ok {
-		return 0
+// Began is when the headers of the request that ctx belongs to were read: from then on its sender waits, also while its body
+// arrives. Outside of a request it is now.
+func Began(ctx context.Context) time.Time {
+	if of, ok := ctx.Value(requestKey{}).(request); ok {
+		return of.began
 	}
-	return time.Since(of.began)
+	return time.Now()
 }
+
+// Waited is how long the sender has waited since then.
+func Waited(ctx context.Context) time.Duration { return max(0, time.Since(Began(ctx))) }
 
 // arrivedNow is the context of a request of which more has arrived than its headers.
 func arrivedNow(ctx context.Context) context.Context {
