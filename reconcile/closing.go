@@ -14,7 +14,6 @@ import (
 
 const (
 	closingDays      = 35
-	closeOldMost     = 7 // how many older days, made up for late, one tick closes
 	closeAgain       = time.Hour
 	closeAgainUnread = 10 * time.Minute
 	// commitsWithin is how much older than its commit the time in a row can be: what a closing run did not see may
@@ -50,24 +49,10 @@ func (a *Auditor) CloseDays(ctx context.Context) ([]Statement, error) {
 // closable are the business days d that are closed by themselves: those of the last weeks that have ended. Where the books
 // were opened at a known instant they begin with its day, else with the first day that the list was read for from its very
 // start.
-const closable = firstDay + `
-			CROSS JOIN LATERAL generate_series(GREATEST(@oldest::date, began.day)::timestamp, @last::date, interval '1 day') AS d`
-
-const firstDay = `
+const closable = `
 			(SELECT (COALESCE(@opens, min(lower(stretches)) + interval '1 day' - interval '1 microsecond', @now) AT TIME ZONE 'Asia/Seoul')::date AS day
-			FROM list_covered) AS began`
-
-// older are those from before the last weeks that the list has been read for since, because the books were opened long
-// ago, or a gap was filled late, and that no run has seen whole yet. They are closed some at a time.
-const older = `
-			SELECT d::date FROM ` + firstDay + `
-			CROSS JOIN LATERAL generate_series(began.day::timestamp, @oldest::date - interval '1 day', interval '1 day') AS d
-			CROSS JOIN list_covered
-			WHERE stretches @> tstzrange(GREATEST(d AT TIME ZONE 'Asia/Seoul', @opens), (d + interval '1 day') AT TIME ZONE 'Asia/Seoul' + @lag::interval)
-				AND NOT EXISTS (SELECT 1 FROM audit_runs w WHERE w.day = d::date AND w.closed IS NOT NULL OFFSET 0)
-				AND NOT EXISTS (SELECT 1 FROM audit_runs w WHERE w.day = d::date AND w.started_at > @unread OFFSET 0)
-			ORDER BY d
-			LIMIT @older_most`
+			FROM list_covered) AS began
+			CROSS JOIN LATERAL generate_series(GREATEST(@oldest::date, began.day)::timestamp, @last::date, interval '1 day') AS d`
 
 // closable adds what the days are named by to the arguments of a statement.
 func (c Config) closable(now time.Time, args pgx.StrictNamedArgs) pgx.StrictNamedArgs {
@@ -77,17 +62,14 @@ func (c Config) closable(now time.Time, args pgx.StrictNamedArgs) pgx.StrictName
 	return args
 }
 
-// openDays lists the days to audit now. A closed day of which anything changed since is among them at any age, and so is
-// one that the list was read for only later.
+// openDays lists the days to audit now. A closed day of which anything changed since is among them at any age.
 func (a *Auditor) openDays(ctx context.Context) ([]ledger.Day, error) {
 	now := a.cfg.now()
 	rows, err := a.cfg.DB.Query(ctx, `
 		SELECT to_char(d, 'YYYY-MM-DD')
 		FROM (SELECT d::date AS d FROM `+closable+`
 			UNION
-			SELECT m.day FROM days_to_close m WHERE m.day <= @last::date
-			UNION
-			(`+older+`)) AS days
+			SELECT m.day FROM days_to_close m WHERE m.day <= @last::date) AS days
 		LEFT JOIN LATERAL (
 			SELECT r.verdict, r.started_at FROM audit_runs r
 			WHERE r.scope = 'day' AND r.day = d::date
@@ -107,7 +89,6 @@ func (a *Auditor) openDays(ctx context.Context) ([]ledger.Day, error) {
 		ORDER BY d`,
 		a.cfg.closable(now, pgx.StrictNamedArgs{
 			"unread": now.Add(-closeAgainUnread), "again": now.Add(-closeAgain), "commits_within": commitsWithin,
-			"lag": a.cfg.ListLag, "older_most": closeOldMost,
 		}))
 	if err != nil {
 		return nil, fmt.Errorf("look for days to close: %w", err)
