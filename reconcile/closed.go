@@ -21,16 +21,19 @@ type Standing string
 
 // The standings.
 const (
-	StandingApplied   Standing = "applied" // in both books
-	StandingPending   Standing = "pending" // known to be owed
-	StandingAccepted  Standing = "accepted"
-	StandingNotListed Standing = "not_yet_listed"
-	StandingBreaks    Standing = "breaks"
+	StandingApplied        Standing = "applied" // in both books
+	StandingPending        Standing = "pending" // known to be owed
+	StandingAccepted       Standing = "accepted"
+	StandingNotListed      Standing = "not_yet_listed"
+	StandingAcceptedBeside Standing = "accepted_beside" // a person accepted it, and it is no part of the gateway's sum
+	StandingBreaks         Standing = "breaks"
 )
 
 // Standings lists every standing.
 func Standings() []Standing {
-	return []Standing{StandingApplied, StandingPending, StandingAccepted, StandingNotListed, StandingBreaks}
+	return []Standing{
+		StandingApplied, StandingPending, StandingAccepted, StandingNotListed, StandingAcceptedBeside, StandingBreaks,
+	}
 }
 
 // dayRow is one transaction of a closed day.
@@ -48,7 +51,7 @@ type dayRow struct {
 }
 
 // closed is the transaction as a closed day has it, if it has it at all: a further name of a void is on no line, and of
-// what nobody can read nobody knows what moved.
+// what nobody can read nobody knows what moved. Once a person has accepted it, it is a row of the day without a movement.
 func (s seen) closed() (dayRow, bool) {
 	r := dayRow{
 		Movement: s.Movement, TransactionKey: s.TransactionKey, PaymentKey: s.PaymentKey, OrderID: s.OrderID,
@@ -60,7 +63,7 @@ func (s seen) closed() (dayRow, bool) {
 	if s.B.Present {
 		r.BookedCurrency, r.Booked = &s.B.Amount.Currency, &s.B.Amount.Minor
 	}
-	return r, r.Standing != "" && r.Movement != ""
+	return r, r.Standing == StandingAcceptedBeside || (r.Standing != "" && r.Movement != "")
 }
 
 // standing takes the worst of the lines that the transaction is on.
@@ -75,6 +78,8 @@ func (s seen) standing() Standing {
 			worst = StandingPending
 		case p.line == LineAccepted:
 			return StandingAccepted
+		case p.line == LineAcceptedBeside:
+			return StandingAcceptedBeside
 		case p.line == LineApplied:
 			worst = cmp.Or(worst, StandingApplied)
 		default:
@@ -96,10 +101,11 @@ func (r dayRow) appendCanonical(b []byte) []byte {
 	return append(b, '\n')
 }
 
-// appendSigned appends what a signature covers of the transaction: nothing where no money moved. What is pending was
-// signed as owed at the amount that the gateway lists, so once it is applied at just that amount nothing has changed.
+// appendSigned appends what a signature covers of the transaction: nothing where no money moved, unless a person
+// accepted just that nobody can read how much. What is pending was signed as owed at the amount that the gateway lists,
+// so once it is applied at just that amount nothing has changed.
 func (r dayRow) appendSigned(b []byte) []byte {
-	if r.moves() == 0 {
+	if r.moves() == 0 && r.Standing != StandingAcceptedBeside {
 		return b
 	}
 	b = r.appendNames(b)
@@ -170,7 +176,9 @@ func (c *closing) statement(s Statement) []byte {
 	fmt.Fprintf(&t, "daesa closed day v1\nday %s\nverdict %s\n", c.day, s.Verdict)
 	figures := s.figures()
 	for _, k := range figureOrder(figures) {
-		fmt.Fprintf(&t, "%s %s %d %d\n", k.Currency, k.Name, figures[k].Count, figures[k].Amount)
+		if f := figures[k]; k.said(f) {
+			fmt.Fprintf(&t, "%s %s %d %d\n", k.Currency, k.Name, f.Count, f.Amount)
+		}
 	}
 	for _, o := range s.Orders {
 		fmt.Fprintf(&t, "%s orders %d canceled %d pending %d other %d\n", o.Currency, o.Gateway, o.Canceled, o.Pending, o.Other)
@@ -191,9 +199,21 @@ type figureKey struct {
 // figureNames are the figures of a closed day in each currency, in their order.
 func figureNames() []string {
 	return []string{
-		"gateway", "canceled", "pending", "accepted", "unexplained", "not_yet_listed", "breaks",
-		"captures_listed", "captures_booked", "captures_pending", "captures_missing",
+		"gateway", "canceled", "pending", "accepted", "unexplained", "not_yet_listed", figureAcceptedBeside, "breaks",
+		"captures_listed", "captures_booked", "captures_pending", figureCapturesAccepted, "captures_missing",
 	}
+}
+
+// Two figures say something only where a person accepted a difference. A day without one is closed in the same bytes as
+// before there were these figures.
+const (
+	figureAcceptedBeside   = string(LineAcceptedBeside)
+	figureCapturesAccepted = "captures_accepted"
+)
+
+// said reports whether the closed statement has a line for the figure.
+func (k figureKey) said(f Figure) bool {
+	return f != (Figure{}) || (k.Name != figureAcceptedBeside && k.Name != figureCapturesAccepted)
 }
 
 // figures are the figures of a closed day. A currency that anything is said of has every one.
@@ -214,7 +234,7 @@ func (s Statement) figures() map[figureKey]Figure {
 		put(sum.Currency, "unexplained", sum.Unexplained)
 	}
 	for _, l := range s.Lines {
-		if l.Name == LineNotListed || l.Name == LineBreaks {
+		if l.Name == LineNotListed || l.Name == LineAcceptedBeside || l.Name == LineBreaks {
 			put(l.Currency, string(l.Name), l.Figure)
 		}
 	}
@@ -222,6 +242,7 @@ func (s Statement) figures() map[figureKey]Figure {
 		put(c.Currency, "captures_listed", c.Listed)
 		put(c.Currency, "captures_booked", c.Booked)
 		put(c.Currency, "captures_pending", c.Pending)
+		put(c.Currency, figureCapturesAccepted, c.Accepted)
 		put(c.Currency, "captures_missing", c.Missing)
 	}
 	return figures

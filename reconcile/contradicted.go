@@ -17,8 +17,11 @@ import (
 // the day of the row breaks. It stands beside the identity like every break, and is summed nowhere else. So does a mismatch
 // between our books and the journal, on the day on which its transaction happened by our books.
 
-// contradiction is an open mismatch about one transaction that no comparison shows.
+// Once a person has accepted it, the row stands beside the sum for good, as long as the two sides do not agree.
+
+// contradiction is a mismatch about one transaction that no comparison shows: one that is open, or that a person accepted.
 type contradiction struct {
+	Accepted       bool             `db:"accepted"`
 	Kind           ledger.Kind      `db:"kind"`
 	TransactionKey string           `db:"transaction_key"`
 	PaymentKey     string           `db:"payment_key"`
@@ -34,24 +37,28 @@ type contradiction struct {
 	BookedCurrency *ledger.Currency `db:"booked_currency"`
 }
 
-// contradictions reads what is open about the transactions of a window, in the order in which they happened. It costs what
-// is open, whatever ever happened. One whose sides agree by now is none: the run resolves it when it ends.
+// contradictedWhere reads the mismatches x about what the list contradicts itself in; open and accepted ones each through
+// an index of their own.
+const contradictedWhere = `
+			SELECT x.mismatch_id, x.kind, x.transaction_key, x.payment_key, x.order_id, x.currency, x.amount, x.detail, x.gateway, x.books,
+				x.opened_at, x.last_seen_at, x.status = 'resolved' AS accepted
+			FROM mismatches x
+			WHERE x.transaction_key IS NOT NULL AND x.kind IN ('history_changed', 'quarantined', 'unrecognized_status', 'journal_differs')`
+
+// contradictions reads what is open about the transactions of a window, in the order in which they happened, and then what
+// a person accepted. It costs what is open and was accepted, whatever else ever happened. One whose sides agree by now is
+// none: the run resolves it when it ends, if it is open still.
 //
 // A row that cannot be held has no place in the mirror and is of the day that it names, or else of the day on which it was
 // found; where it names no currency that is known, it is listed as won.
 func (r *round) contradictions(ctx context.Context, w window) ([]contradiction, error) {
 	rows, err := r.tx.Query(ctx, `
-		SELECT m.kind, m.transaction_key, COALESCE(g.payment_key, m.payment_key, '') AS payment_key,
+		SELECT m.accepted, m.kind, m.transaction_key, COALESCE(g.payment_key, m.payment_key, '') AS payment_key,
 			COALESCE(g.order_id, m.order_id, '') AS order_id, COALESCE(m.currency, c.currency, 'KRW') AS currency,
 			CASE WHEN m.currency IS NULL THEN 0 ELSE COALESCE(m.amount, 0) END AS amount, m.detail, d.at,
 			COALESCE(g.kind, '') AS listed_as, g.amount AS listed, g.currency AS listed_currency,
 			b.amount AS booked, b.currency AS booked_currency
-		FROM (SELECT x.mismatch_id, x.kind, x.transaction_key, x.payment_key, x.order_id, x.currency, x.amount, x.detail, x.gateway,
-				x.books, x.opened_at, x.last_seen_at
-			FROM mismatches x
-			WHERE x.status <> 'resolved' AND x.transaction_key IS NOT NULL
-				AND x.kind IN ('history_changed', 'quarantined', 'unrecognized_status', 'journal_differs')
-			OFFSET 0) m
+		FROM (`+contradictedWhere+` AND x.status <> 'resolved' UNION ALL `+contradictedWhere+` AND x.resolved_as = 'accepted' OFFSET 0) m
 		LEFT JOIN LATERAL (
 			SELECT x.transaction_key, x.payment_key, x.order_id, x.kind, x.amount, x.currency, x.at, x.is_foreign FROM mirror x
 			WHERE x.transaction_key = m.transaction_key
@@ -60,7 +67,7 @@ func (r *round) contradictions(ctx context.Context, w window) ([]contradiction, 
 			CASE WHEN m.gateway ->> 'at' ~ '^2[0-9]{3}-' THEN (m.gateway ->> 'at')::timestamptz END, m.opened_at) AS at) d
 		LEFT JOIN unnest(@currencies::text[]) AS c (currency) ON c.currency = m.gateway ->> 'currency'
 		LEFT JOIN LATERAL (
-			(SELECT x.amount, x.currency FROM cancels x WHERE g.kind = 'cancel' AND x.transaction_key = g.transaction_key)
+			(SELECT x.amount, x.currency FROM cancels x WHERE g.kind IN ('cancel', 'unrecognized') AND x.transaction_key = g.transaction_key)
 			UNION ALL
 			(SELECT x.amount, x.currency FROM captures x
 				WHERE g.kind = 'capture' AND x.payment_key = g.payment_key AND (x.transaction_key = g.transaction_key OR x.transaction_key IS NULL)
@@ -69,7 +76,7 @@ func (r *round) contradictions(ctx context.Context, w window) ([]contradiction, 
 			LIMIT 1) b ON true
 		WHERE d.at >= @from AND d.at < @to AND NOT COALESCE(g.is_foreign, false)
 			AND NOT (`+strings.Join(rowAgreements(), " OR ")+`)
-		ORDER BY d.at, m.transaction_key COLLATE "C", m.kind`,
+		ORDER BY m.accepted, d.at, m.transaction_key COLLATE "C", m.kind`,
 		pgx.StrictNamedArgs{"from": w.from, "to": w.until(), "currencies": moneyCurrencies()})
 	if err != nil {
 		return nil, fmt.Errorf("look for what contradicts itself: %w", err)
@@ -82,18 +89,23 @@ func (r *round) contradictions(ctx context.Context, w window) ([]contradiction, 
 }
 
 // contradict adds to the tally what is open about the transactions of a window, each once, unless the comparison has found
-// a break of the same transaction by itself.
+// a break of the same transaction by itself; and what a person accepted of them, unless it breaks or the comparison has it
+// beside the sum. Who accepts one difference of a transaction still sees what else is open about it.
 func (r *round) contradict(ctx context.Context, w window, t *tally, see func(seen) error) error {
 	all, err := r.contradictions(ctx, w)
 	if err != nil || len(all) == 0 {
 		return err
 	}
-	found := t.broken()
+	breaks, accepted := t.named(LineBreaks), t.named(LineAcceptedBeside)
 	for _, c := range all {
-		if found[c.TransactionKey] {
+		if breaks[c.TransactionKey] || (c.Accepted && accepted[c.TransactionKey]) {
 			continue
 		}
-		found[c.TransactionKey] = true
+		if c.Accepted {
+			accepted[c.TransactionKey] = true
+		} else {
+			breaks[c.TransactionKey] = true
+		}
 		t.contradict(c)
 		if err := tell(see, c.seen()); err != nil {
 			return err
@@ -102,12 +114,12 @@ func (r *round) contradict(ctx context.Context, w window, t *tally, see func(see
 	return nil
 }
 
-// broken names the transactions that break.
-func (t *tally) broken() map[string]bool {
+// named names the transactions on a line.
+func (t *tally) named(line LineName) map[string]bool {
 	keys := make(map[string]bool)
 	for k, entries := range t.entries {
 		for _, e := range entries {
-			if k.name == LineBreaks {
+			if k.name == line {
 				keys[e.TransactionKey] = true
 			}
 		}
@@ -117,13 +129,15 @@ func (t *tally) broken() map[string]bool {
 
 // contradict puts what contradicts itself on its line. It is a mismatch already, so nothing is found by it.
 func (t *tally) contradict(c contradiction) {
-	t.contradicted++
+	if !c.Accepted {
+		t.contradicted++
+	}
 	t.place(c)
 }
 
 func (t *tally) place(c contradiction) {
-	t.totals.add(share{Day: ledger.DayOf(c.At), Line: LineBreaks, Currency: c.Currency, Count: 1, Amount: c.Amount})
-	key := lineKey{LineBreaks, c.Currency}
+	t.totals.add(share{Day: ledger.DayOf(c.At), Line: c.line(), Currency: c.Currency, Count: 1, Amount: c.Amount})
+	key := lineKey{c.line(), c.Currency}
 	t.entries[key] = append(t.entries[key], Entry{
 		OrderID: c.OrderID, PaymentKey: c.PaymentKey, TransactionKey: c.TransactionKey, Amount: c.Amount, Since: c.At.UTC(),
 		Note: c.Detail, Kind: c.Kind,
@@ -133,21 +147,30 @@ func (t *tally) place(c contradiction) {
 // seen is the row as a run of a day looked at it. What nobody can read moved nobody knows which way.
 func (c contradiction) seen() seen {
 	atRisk := ledger.Money{Minor: c.Amount, Currency: c.Currency}
+	j := judged{parts: []part{{c.line(), 1, atRisk}}, kind: c.Kind, note: c.Detail}
+	if !c.Accepted {
+		j.finding = &ledger.Finding{Kind: c.Kind, Detail: c.Detail, AtRisk: atRisk}
+	}
 	return seen{
-		judged: judged{
-			parts:   []part{{LineBreaks, 1, atRisk}},
-			finding: &ledger.Finding{Kind: c.Kind, Detail: c.Detail, AtRisk: atRisk},
-		},
-		Movement: c.movement(), TransactionKey: c.TransactionKey, PaymentKey: c.PaymentKey, OrderID: c.OrderID,
+		judged: j, Movement: c.movement(),
+		TransactionKey: c.TransactionKey, PaymentKey: c.PaymentKey, OrderID: c.OrderID,
 		G: sideOf(c.ListedCurrency, c.Listed, &c.At), B: sideOf(c.BookedCurrency, c.Booked, &c.At), At: c.At,
 	}
 }
 
+func (c contradiction) line() LineName {
+	if c.Accepted {
+		return LineAcceptedBeside
+	}
+	return LineBreaks
+}
+
+// movement is what moved: by the list, or by our books where they have a cancel that the list has with a word of its own.
 func (c contradiction) movement() Movement {
-	switch c.ListedAs {
-	case "capture":
+	switch {
+	case c.ListedAs == "capture":
 		return MovementCapture
-	case "cancel":
+	case c.ListedAs == "cancel", c.Booked != nil:
 		return MovementCancel
 	}
 	return ""

@@ -79,6 +79,12 @@ func (s *shop) closes() map[ledger.Day]reconcile.Statement {
 	return said
 }
 
+// shownBeside reports whether a statement shows one difference beside the sum, as another statement shows it.
+func shownBeside(st, as reconcile.Statement) bool {
+	line, same := st.Line(reconcile.LineAcceptedBeside, ledger.KRW), as.Line(reconcile.LineAcceptedBeside, ledger.KRW)
+	return line.Count == 1 && len(line.Entries) == 1 && line.Entries[0].Kind != "" && line.Entries[0].Note != "" && cmp.Equal(line, same)
+}
+
 // contradicted are the ways in which the list contradicts itself about a day whose books agree.
 func contradicted(key, capture, cancel string) map[string]func(*pgclient.Page) {
 	at := noon().Add(2 * time.Minute)
@@ -104,7 +110,8 @@ func contradicted(key, capture, cancel string) map[string]func(*pgclient.Page) {
 }
 
 // TestContradicted_DayBreaks: a day whose list contradicts itself is not reconciled, in the audit of a minute and in the
-// closing run, and nobody signs it. The identity is what it was. Once a person has accepted it, the day is clean again.
+// closing run, and nobody signs it. The identity is what it was. Once a person has accepted it, the
+// day does not break any more, and shows it beside the sum.
 func TestContradicted_DayBreaks(t *testing.T) {
 	t.Parallel()
 	for name := range contradicted("", "", "") {
@@ -146,12 +153,16 @@ func TestContradicted_DayBreaks(t *testing.T) {
 				t.Errorf("listed: got %d rows that break, %s and %v", rows, listed.Verdict, err)
 			}
 			s.accept()
-			if st := s.agrees("accepted"); st.Verdict != reconcile.VerdictReconciled || len(st.Sums) != 1 {
+			st = s.agrees("accepted")
+			if st.Verdict != reconcile.VerdictReconciled || !cmp.Equal(before.Sums, st.Sums) || !shownBeside(st, st) {
 				t.Errorf("accepted: got %s %v %+v", st.Verdict, st.Reasons, st.Lines)
 			}
 			s.clock.Advance(11 * time.Minute)
-			if closed := s.closes()[monday]; closed.Verdict != reconcile.VerdictReconciled {
+			if closed := s.closes()[monday]; closed.Verdict != reconcile.VerdictReconciled || !shownBeside(closed, st) {
 				t.Errorf("accepted: the closing run says %q %+v", closed.Verdict, closed.Lines)
+			}
+			if n := s.number(`SELECT count(*) FROM day_rows WHERE standing = 'accepted_beside' AND gone_run IS NULL`); n != 1 {
+				t.Errorf("accepted: got %d rows of the day", n)
 			}
 			if _, err := s.sign(reconcile.Signing{Day: monday, By: "os:kim"}); err != nil {
 				t.Errorf("signing what was accepted: %v", err)
@@ -199,11 +210,17 @@ func TestContradicted_AfterTheSignature(t *testing.T) {
 			s.poll()
 			s.audit(reconcile.ScopeRecent)
 			s.clock.Advance(11 * time.Minute)
-			if closed := s.closes()[monday]; closed.Verdict != reconcile.VerdictReconciled || closed.Digest != first.Digest {
+			if closed := s.closes()[monday]; closed.Verdict != reconcile.VerdictReconciled || closed.Digest == first.Digest {
 				t.Errorf("accepted: the closing run says %q %+v", closed.Verdict, closed.Lines)
 			}
-			if days, err := s.Auditor.Days(t.Context(), monday, monday); err != nil || days[0].Signed != reconcile.SignedYes || s.mismatches(ledger.KindSignedDayChanged) != 0 {
+			if days, err := s.Auditor.Days(t.Context(), monday, monday); err != nil || days[0].Signed != reconcile.SignedChanged || s.mismatches(ledger.KindSignedDayChanged) != 1 {
 				t.Errorf("accepted: got %+v and %v", days, err)
+			}
+			if _, err := s.sign(reconcile.Signing{Day: monday, By: "os:lee"}); err != nil {
+				t.Errorf("signing what was accepted: %v", err)
+			}
+			if n := s.mismatches(ledger.KindSignedDayChanged); n != 0 {
+				t.Errorf("signed again: got %d mismatches about the signed day", n)
 			}
 		})
 	}

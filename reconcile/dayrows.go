@@ -91,7 +91,7 @@ func (s *staging) settle(ctx context.Context, day ledger.Day, run int64) error {
 		DELETE FROM day_rows_seen
 		WHERE ctid = ANY(ARRAY(SELECT r.place FROM (
 			SELECT ctid AS place, row_number() OVER (PARTITION BY movement, transaction_key, payment_key
-				ORDER BY standing = 'breaks' DESC, listed NULLS FIRST, listed_currency, booked, booked_currency, at, order_id, standing) AS worst
+				ORDER BY standing = 'breaks' DESC, standing = 'accepted_beside' DESC, listed NULLS FIRST, listed_currency, booked, booked_currency, at, order_id, standing) AS worst
 			FROM day_rows_seen) AS r WHERE r.worst > 1))`); err != nil {
 		return fmt.Errorf("settle the rows of %s: %w", day, err)
 	}

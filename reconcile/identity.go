@@ -21,16 +21,17 @@ const (
 	LineAccepted    LineName = "accepted"            // a person accepted the difference
 	LineUnexplained LineName = "unexplained"         // must be nothing
 
-	LineNotListed LineName = "not_yet_listed" // in our books, younger than the list's lag
-	LineUnproven  LineName = "unproven"       // claimed by a notice, shown by nothing: never summed
-	LineBreaks    LineName = "breaks"         // must be none
+	LineNotListed      LineName = "not_yet_listed"  // in our books, younger than the list's lag
+	LineUnproven       LineName = "unproven"        // claimed by a notice, shown by nothing: never summed
+	LineAcceptedBeside LineName = "accepted_beside" // a person accepted a difference that is no part of the gateway's sum
+	LineBreaks         LineName = "breaks"          // must be none
 )
 
 // LineNames lists every line, in the order of the statement.
 func LineNames() []LineName {
 	return []LineName{
 		LineApplied, LineInFlight, LineRedelivery, LineSweeping, LineInProgress, LineAccepted, LineUnexplained,
-		LineNotListed, LineUnproven, LineBreaks,
+		LineNotListed, LineUnproven, LineAcceptedBeside, LineBreaks,
 	}
 }
 
@@ -118,6 +119,7 @@ type part struct {
 type judged struct {
 	parts   []part
 	finding *ledger.Finding
+	kind    ledger.Kind // of the difference that a person accepted beside the sum
 	note    string
 }
 
@@ -206,6 +208,9 @@ func (w owing) note(now time.Time) string {
 	return ""
 }
 
+// detailNotListed says what is wrong with a cancel that only our books have.
+const detailNotListed = "the cancel is in our books and not in the gateway's list"
+
 // judgeBooked judges a cancel that only our books have. It proves nothing until the list had its time to show it; what
 // lies outside the stretch that was read is not judged.
 func judgeBooked(f fact, b bounds) judged {
@@ -218,10 +223,12 @@ func judgeBooked(f fact, b bounds) judged {
 	case void || !f.B.At.Before(b.asOf.Add(-b.listLag)):
 		return judged{parts: []part{{LineNotListed, 1, f.B.Amount}}}
 	case f.accepts(ledger.KindCancelMissingThere, f.B.Amount):
-		return judged{}
+		return judged{
+			parts: []part{{LineAcceptedBeside, 1, f.B.Amount}}, kind: ledger.KindCancelMissingThere, note: detailNotListed,
+		}
 	}
 	var j judged
-	j.breaks(f, ledger.KindCancelMissingThere, f.B.Amount, "the cancel is in our books and not in the gateway's list")
+	j.breaks(f, ledger.KindCancelMissingThere, f.B.Amount, detailNotListed)
 	return j
 }
 

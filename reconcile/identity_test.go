@@ -190,7 +190,7 @@ func TestJudge_Lines(t *testing.T) {
 		{"amounts differ, accepted", fact{G: at(time.Hour), B: side{true, ledger.Won(900), b.now}, Accepted: accept(ledger.KindAmountDiffers, 1000)}, []LineName{LineApplied, LineAccepted}},
 		{"not listed, young", fact{B: at(9 * time.Minute)}, []LineName{LineNotListed}},
 		{"not listed", fact{B: at(11 * time.Minute)}, []LineName{LineBreaks}},
-		{"not listed, accepted", fact{B: at(time.Hour), Accepted: accept(ledger.KindCancelMissingThere, 1000)}, nil},
+		{"not listed, accepted", fact{B: at(time.Hour), Accepted: accept(ledger.KindCancelMissingThere, 1000)}, []LineName{LineAcceptedBeside}},
 		{"not listed, before the list begins", fact{B: at(6 * day)}, nil},
 		{"a void the list does not show", fact{B: side{true, ledger.Won(0), b.now.Add(-time.Hour)}}, []LineName{LineNotListed}},
 		{"a void under another key", fact{B: side{true, ledger.Won(0), b.now.Add(-time.Hour)}, VoidAlias: true}, nil},

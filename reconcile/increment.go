@@ -339,7 +339,7 @@ func (r *round) write(ctx context.Context, changes []change) error {
 }
 
 // runningTally is the statement's from what is remembered: the sums of all days, and the entries of what is not simply
-// applied, as many as a stored statement lists. Contradictions are all there.
+// applied, as many as a stored statement lists. Contradictions are all there, and those that a person accepted.
 func (r *round) runningTally(ctx context.Context) (*tally, error) {
 	t := newTally(r.w.bounds)
 	sums, err := r.storedTotals(ctx, `SELECT '' AS day, line, currency, sum(count)::bigint AS count, sum(amount)::bigint AS amount,
@@ -352,13 +352,13 @@ func (r *round) runningTally(ctx context.Context) (*tally, error) {
 	t.totals = sums
 	var lines, currencies []string
 	for k, v := range t.figures() {
-		if v.entries > 0 && k.name != LineBreaks && k.name != LineUnexplained {
+		if v.entries > 0 && k.name != LineBreaks && k.name != LineUnexplained && k.name != LineAcceptedBeside {
 			lines, currencies = append(lines, string(k.name)), append(currencies, string(k.currency))
 		}
 	}
 	rows, err := r.tx.Query(ctx, `
 		SELECT `+memoryColumns+`
-		FROM (SELECT `+memoryKept+` FROM audit_judged x WHERE x.open_line = @breaks
+		FROM (SELECT `+memoryKept+` FROM audit_judged x WHERE x.open_line = ANY(@whole)
 			UNION ALL
 			SELECT `+memoryKept+`
 			FROM unnest(@lines::text[], @currencies::text[]) AS l (line, currency)
@@ -367,7 +367,9 @@ func (r *round) runningTally(ctx context.Context) (*tally, error) {
 				WHERE x.open_line = l.line AND x.open_currency = l.currency
 				ORDER BY x.since, x.key COLLATE "C"
 				LIMIT @most) x) j`,
-		pgx.StrictNamedArgs{"breaks": string(LineBreaks), "lines": lines, "currencies": currencies, "most": storedEntries})
+		pgx.StrictNamedArgs{
+			"whole": []string{string(LineBreaks), string(LineAcceptedBeside)}, "lines": lines, "currencies": currencies, "most": storedEntries,
+		})
 	if err != nil {
 		return nil, fmt.Errorf("read what is open: %w", err)
 	}

@@ -26,8 +26,8 @@ func (s *shop) full() reconcile.Statement {
 // sameAs is what two statements must agree in, as text that shows where they do not.
 func sameAs(full, running reconcile.Statement) string {
 	type captures struct {
-		Currency         ledger.Currency
-		Pending, Missing reconcile.Figure
+		Currency                   ledger.Currency
+		Pending, Accepted, Missing reconcile.Figure
 	}
 	type compared struct {
 		Verdict       reconcile.Verdict
@@ -40,8 +40,8 @@ func sameAs(full, running reconcile.Statement) string {
 	of := func(s reconcile.Statement) compared {
 		c := compared{Verdict: s.Verdict, Sums: s.Sums, Lines: s.Lines, Orders: s.Orders, Cancels: s.Looked.Cancels, Work: s.Looked.Work}
 		for _, t := range s.Captures {
-			if t.Pending.Count+t.Missing.Count > 0 {
-				c.Captures = append(c.Captures, captures{t.Currency, t.Pending, t.Missing})
+			if t.Pending.Count+t.Accepted.Count+t.Missing.Count > 0 {
+				c.Captures = append(c.Captures, captures{t.Currency, t.Pending, t.Accepted, t.Missing})
 			}
 		}
 		return c

@@ -140,7 +140,7 @@ func (r *round) prove(ctx context.Context, w window, t *tally, see func(seen) er
 	if err != nil || len(all) == 0 {
 		return err
 	}
-	found := t.broken()
+	found := t.named(LineBreaks)
 	for _, u := range all {
 		if found[u.TransactionKey] {
 			continue

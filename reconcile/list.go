@@ -26,8 +26,8 @@ func Movements() []Movement { return []Movement{MovementCapture, MovementCancel}
 // Row is one transaction behind one line of a statement. The rows of a line add up to its figure; one that breaks is a
 // row of the line breaks as well, beside the row that counts it.
 //
-// Captures have no lines of their own in a statement. Theirs are applied (its Booked), sweeping (its Pending), accepted
-// and unexplained (its Missing).
+// Captures have no lines of their own in the statement's sum. Theirs are applied (its Booked), sweeping (its Pending),
+// accepted (its Accepted) and unexplained (its Missing).
 type Row struct {
 	Movement       Movement // empty: nobody can tell, of a row that cannot be read
 	Line           LineName
@@ -41,7 +41,7 @@ type Row struct {
 	Booked         *ledger.Money  // nil: our books do not have it
 	At             time.Time      // when it happened, by the gateway's list where that has it
 	Channel        ledger.Channel // how our books came to know of it; empty when they do not
-	Kind           ledger.Kind    // of a row that breaks
+	Kind           ledger.Kind    // of a row that breaks, or that a person accepted beside the sum
 	Note           string
 
 	// Of a cancel that is owed: which redelivery, of 7, comes next, when, and until when one can settle it. 0 and zero
@@ -156,7 +156,7 @@ func (s seen) rows() []Row {
 		r := Row{
 			Movement: s.Movement, Line: p.line, OrderID: s.OrderID, PaymentKey: s.PaymentKey, TransactionKey: s.TransactionKey,
 			Currency: p.amount.Currency, Count: p.count, Amount: p.amount.Minor, Gateway: s.G.money(), Booked: s.B.money(),
-			At: s.At, Channel: s.Channel, Note: s.note,
+			At: s.At, Channel: s.Channel, Kind: s.kind, Note: s.note,
 		}
 		if p.line == LineBreaks {
 			r.Kind, r.Note = s.finding.Kind, s.finding.Detail

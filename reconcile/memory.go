@@ -21,15 +21,16 @@ const (
 
 // What is counted beside the lines of the statement.
 const (
-	lineGateway        LineName = "gateway" // cancels in the gateway's list
-	lineBooked         LineName = "booked"  // cancels of ours
-	lineOwed           LineName = "owed"    // open work about cancels
-	lineOrderCanceled  LineName = "order_canceled"
-	lineOrderPending   LineName = "order_pending"
-	lineOrderOther     LineName = "order_other"
-	lineCapturePending LineName = "capture_pending"
-	lineCaptureMissing LineName = "capture_missing"
-	lineTakenBack      LineName = "taken_back" // captures of ours that the list takes back
+	lineGateway         LineName = "gateway" // cancels in the gateway's list
+	lineBooked          LineName = "booked"  // cancels of ours
+	lineOwed            LineName = "owed"    // open work about cancels
+	lineOrderCanceled   LineName = "order_canceled"
+	lineOrderPending    LineName = "order_pending"
+	lineOrderOther      LineName = "order_other"
+	lineCapturePending  LineName = "capture_pending"
+	lineCaptureAccepted LineName = "capture_accepted"
+	lineCaptureMissing  LineName = "capture_missing"
+	lineTakenBack       LineName = "taken_back" // captures of ours that the list takes back
 
 	// Of captures only what does not agree is remembered; these two are counted where everything is read.
 	lineCaptureListed LineName = "capture_listed"
@@ -88,6 +89,7 @@ func (f fact) remember(j judged, b bounds) memory {
 			continue // what agrees is counted, not listed
 		}
 		l := listing{Line: p.line, Currency: p.amount.Currency, Entry: f.entry(j, p)}
+		l.Kind = j.kind
 		if p.line == LineBreaks {
 			l.Kind, l.Note, l.Gateway, l.Books = j.finding.Kind, j.finding.Detail, j.finding.Gateway, j.finding.Books
 		}

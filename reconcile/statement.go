@@ -122,13 +122,15 @@ type Entry struct {
 	LastChance   *time.Time `json:"last_chance,omitempty"`
 }
 
-// Captures compares money taken in one currency.
+// Captures compares money taken in one currency: Listed = Booked + Pending + Accepted + Missing, in count and in money.
+// Those that only our books have are no part of it; where a person accepted one, it is on the line accepted_beside.
 type Captures struct {
 	Currency ledger.Currency `json:"currency"`
-	Listed   Figure          `json:"listed"`  // in the gateway's list
-	Booked   Figure          `json:"booked"`  // of those, in our books
-	Pending  Figure          `json:"pending"` // of those, being asked about
-	Missing  Figure          `json:"missing"` // of those, neither
+	Listed   Figure          `json:"listed"`   // in the gateway's list
+	Booked   Figure          `json:"booked"`   // of those, in our books
+	Pending  Figure          `json:"pending"`  // of those, being asked about
+	Accepted Figure          `json:"accepted"` // of those, a person accepted that our books have it otherwise or not at all
+	Missing  Figure          `json:"missing"`  // of those, none of all that
 
 	TakenBack Figure `json:"taken_back,omitzero"` // in our books and taken back by the list, being asked about
 }
@@ -267,7 +269,8 @@ func (t *tally) statement(reasons []string) Statement {
 		}
 		taken := Captures{
 			Currency: c, Listed: figure(lineCaptureListed), Booked: figure(lineCaptureBooked),
-			Pending: figure(lineCapturePending), Missing: figure(lineCaptureMissing), TakenBack: figure(lineTakenBack),
+			Pending: figure(lineCapturePending), Accepted: figure(lineCaptureAccepted), Missing: figure(lineCaptureMissing),
+			TakenBack: figure(lineTakenBack),
 		}
 		if taken != (Captures{Currency: c}) {
 			s.Captures = append(s.Captures, taken)

@@ -68,7 +68,7 @@ const shownCapture = `EXISTS (SELECT 1 FROM mirror g WHERE g.payment_key = c.pay
 const unnamedCapture = `(c.transaction_key IS NULL AND g.kind = 'capture' AND NOT EXISTS (SELECT 1 FROM captures o
 	WHERE o.payment_key = g.payment_key AND o.transaction_key = g.transaction_key AND o.reversed_at IS DISTINCT FROM c.captured_at OFFSET 0))`
 
-// The captures of ours that the gateway's list does not have, and that nobody accepted so.
+// The captures of ours that the gateway's list does not have.
 const (
 	unlistedColumns = `
 		SELECT COALESCE(c.transaction_key, '') AS transaction_key, c.payment_key, p.order_id, c.currency, c.amount, c.captured_at AS at,
@@ -77,15 +77,14 @@ const (
 				WHERE p.virtual_account AND g.payment_key = c.payment_key
 					AND ((g.kind = 'none' AND (g.transaction_key = c.transaction_key OR g.at > c.captured_at))
 						OR (g.missing_since IS NOT NULL AND g.transaction_key = c.transaction_key))) AS asked_until,
-			false AS accepted`
+			EXISTS (SELECT 1 FROM mismatches m WHERE m.payment_key = c.payment_key AND m.resolved_as = 'accepted'
+				AND m.amount = c.amount AND m.currency = c.currency
+				AND ((m.kind = 'order_without_payment' AND COALESCE(m.transaction_key, m.gateway ->> 'transaction_key', '') = COALESCE(c.transaction_key, ''))
+				  OR (m.kind = 'history_changed' AND m.transaction_key = c.transaction_key AND m.detail = @vanished)) OFFSET 0) AS accepted`
 	unlistedRest = `
 		CROSS JOIN LATERAL (SELECT x.order_id, x.virtual_account FROM payments x WHERE x.payment_key = c.payment_key LIMIT 1) p
 		WHERE c.captured_at >= @since AND c.captured_at < @to AND c.reversed_at IS NULL
-			AND NOT ` + shownCapture + `
-			AND NOT EXISTS (SELECT 1 FROM mismatches m WHERE m.payment_key = c.payment_key AND m.resolved_as = 'accepted'
-				AND m.amount = c.amount AND m.currency = c.currency
-				AND ((m.kind = 'order_without_payment' AND COALESCE(m.transaction_key, m.gateway ->> 'transaction_key', '') = COALESCE(c.transaction_key, ''))
-				  OR (m.kind = 'history_changed' AND m.transaction_key = c.transaction_key AND m.detail = @vanished)) OFFSET 0)`
+			AND NOT ` + shownCapture
 	unlistedOfWindow   = unlistedColumns + ` FROM captures c` + unlistedRest + ` ORDER BY c.captured_at, c.payment_key COLLATE "C"`
 	unlistedOfPayments = unlistedColumns + `
 		FROM unnest(@payments::text[]) AS q (payment_key)
@@ -221,6 +220,9 @@ func (r takenRow) share(line LineName) share {
 	return share{Day: ledger.DayOf(r.At), Line: line, Currency: r.Currency, Count: 1, Amount: r.Amount}
 }
 
+// detailUnlisted says what is wrong with a capture that only our books have.
+const detailUnlisted = "the order is paid in our books and the gateway's list has no such money"
+
 // judge places one capture on a line, as [judge] does with a cancel.
 func (r takenRow) judge(b bounds) judged {
 	on := func(line LineName) judged {
@@ -231,9 +233,13 @@ func (r takenRow) judge(b bounds) judged {
 		return judged{} // the list still has time to show it
 	case !r.Listed && r.asked(b):
 		return on(lineTakenBack) // and somebody asks whether the payment takes the deposit back too
+	case !r.Listed && r.Accepted:
+		j := on(LineAcceptedBeside)
+		j.kind, j.note = ledger.KindOrderWithoutPayment, detailUnlisted
+		return j
 	case !r.Listed:
 		var j judged
-		r.breaks(&j, ledger.KindOrderWithoutPayment, "the order is paid in our books and the gateway's list has no such money")
+		r.breaks(&j, ledger.KindOrderWithoutPayment, detailUnlisted)
 		return j
 	case r.Booked != nil && *r.Booked == r.Amount && *r.BookedCurrency == r.Currency:
 		return on(LineApplied)
@@ -285,11 +291,18 @@ func (r takenRow) remember(open map[string]memory, j judged, b bounds) {
 		case p.line == lineTakenBack:
 			m.parts = append(m.parts, r.share(lineTakenBack))
 			m.recheckBy(*r.AskedUntil)
-		case p.line == LineAccepted, p.line == LineUnexplained:
+		case p.line == LineAccepted:
+			m.parts = append(m.parts, r.share(lineCaptureAccepted))
+		case p.line == LineUnexplained:
 			m.parts = append(m.parts, r.share(lineCaptureMissing))
+		case p.line == LineAcceptedBeside:
+			m.parts = append(m.parts, r.share(LineAcceptedBeside))
+			m.entries = append(m.entries, r.listing(p.line, j.kind, j.note))
 		case p.line == LineBreaks:
 			m.parts = append(m.parts, r.share(LineBreaks))
-			m.entries = append(m.entries, r.listing(j.finding))
+			l := r.listing(p.line, j.finding.Kind, j.finding.Detail)
+			l.Gateway = j.finding.Gateway
+			m.entries = append(m.entries, l)
 			if j.finding.Kind == ledger.KindPaymentWithoutOrder && !r.Ordered {
 				m.recheckBy(b.now.Truncate(time.Hour).Add(time.Hour)) // no trigger tells of a new order
 			}
@@ -309,14 +322,13 @@ func (m *memory) recheckBy(t time.Time) {
 	}
 }
 
-// listing is how a contradiction about a capture is listed.
-func (r takenRow) listing(f *ledger.Finding) listing {
+// listing is how a difference about a capture is listed.
+func (r takenRow) listing(line LineName, kind ledger.Kind, note string) listing {
 	return listing{
-		Line: LineBreaks, Currency: r.Currency,
+		Line: line, Currency: r.Currency,
 		Entry: Entry{
 			OrderID: r.OrderID, PaymentKey: r.PaymentKey, TransactionKey: r.TransactionKey, Amount: r.Amount, Since: r.At.UTC(),
-			Note: f.Detail, Kind: f.Kind,
+			Note: note, Kind: kind,
 		},
-		Gateway: f.Gateway,
 	}
 }

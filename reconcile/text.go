@@ -50,11 +50,11 @@ func (s Statement) WriteText(w io.Writer) error {
 			fmt.Fprintf(&t, "captures (%s): %d booked here, taken back by the list, being asked about\n", c.Currency, c.TakenBack.Count)
 		}
 		if s.CapturesOpen {
-			fmt.Fprintf(&t, "captures (%s): %d pending + %d missing\n", c.Currency, c.Pending.Count, c.Missing.Count)
+			fmt.Fprintf(&t, "captures (%s): %d pending + %d accepted + %d missing\n", c.Currency, c.Pending.Count, c.Accepted.Count, c.Missing.Count)
 			continue
 		}
-		fmt.Fprintf(&t, "captures listed (%s): %d = %d here + %d pending + %d missing\n",
-			c.Currency, c.Listed.Count, c.Booked.Count, c.Pending.Count, c.Missing.Count)
+		fmt.Fprintf(&t, "captures listed (%s): %d = %d here + %d pending + %d accepted + %d missing\n",
+			c.Currency, c.Listed.Count, c.Booked.Count, c.Pending.Count, c.Accepted.Count, c.Missing.Count)
 	}
 	for _, l := range s.Lines {
 		l.write(&t)

@@ -50,7 +50,7 @@ func guards() []guard {
 		{"amounts on both sides are equal", "reconcile/identity.go", `if f.G.Amount == f.B.Amount {`, `if f.G.Amount.Currency == f.B.Amount.Currency {`},
 		{"a cancel that vanished breaks", "reconcile/identity.go", `if f.Missing && !f.accepts(`, `if false && !f.accepts(`},
 		{"work explains only as long as it is young", "reconcile/identity.go", `case f.W.Present && b.now.Before(f.W.maximumAge()):`, `case f.W.Present:`},
-		{"a cancel that the list does not show breaks", "reconcile/identity.go", `j.breaks(f, ledger.KindCancelMissingThere, f.B.Amount, "the cancel is in our books and not in the gateway's list")`, `_ = j`},
+		{"a cancel that the list does not show breaks", "reconcile/identity.go", `j.breaks(f, ledger.KindCancelMissingThere, f.B.Amount, detailNotListed)`, `_ = j`},
 		{"the list has its time", "reconcile/identity.go", `case void || !f.B.At.Before(b.asOf.Add(-b.listLag)):`, `case void:`},
 		{"a difference that a person accepted is none", "reconcile/identity.go", `return slices.Contains(f.Accepted, acceptance{kind, atRisk.Currency, atRisk.Minor})`, `return false`},
 		{"a void has several names", "reconcile/identity.go", `case void && f.VoidAlias:`, `case false:`},

@@ -30,7 +30,7 @@ type claim struct {
 	day            ledger.Day  // whose closing run shows it as well, in the end; "" = another's, or none
 	shadow         bool        // shown only where the break of the same transaction that it covers is not
 	settles        bool        // the books agree again in the end, and it is resolved by itself
-	accepted       bool        // a person accepts the difference: no audit shows it any more
+	accepted       bool        // a person accepts the difference: no audit calls it a break any more
 	covers         *claim      // who accepts this has accepted that break too
 	unless         func() bool // nobody can know of it
 }
@@ -377,13 +377,23 @@ func (s *story) requireClosed(final bool) {
 	}
 }
 
-// requireContradicted: a day whose list contradicts itself does not say that it is reconciled.
+// concerns reports whether an entry is about the claim's transaction, whatever it says of it: each is listed once.
+func (c claim) concerns(e reconcile.Entry) bool {
+	return slices.Contains(c.payments, e.PaymentKey) && (c.transaction == "" || c.transaction == e.TransactionKey)
+}
+
+// requireContradicted: a day whose list contradicts itself does not say that it is reconciled, and says so still when a
+// person has accepted it.
 func (s *story) requireContradicted(day ledger.Day, statement reconcile.Statement) {
 	s.Helper()
 	entries := statement.Line(reconcile.LineBreaks, ledger.KRW).Entries
+	beside := statement.Line(reconcile.LineAcceptedBeside, ledger.KRW).Entries
 	for _, c := range s.claims {
 		if c.day == day && !c.accepted && (!slices.ContainsFunc(entries, c.shows) || statement.Verdict != reconcile.VerdictBreaks) {
 			s.Errorf("the closing of %s is %s and shows %d breaks, want this among them: %s", day, statement.Verdict, len(entries), c)
+		}
+		if c.day == day && c.accepted && !slices.ContainsFunc(append(beside, entries...), c.concerns) {
+			s.Errorf("the closing of %s hides what a person accepted: %s", day, c)
 		}
 	}
 }

@@ -824,14 +824,16 @@ CREATE TABLE public.day_rows (
     booked bigint,
     first_run bigint NOT NULL,
     gone_run bigint,
-    CONSTRAINT day_rows_gone_later CHECK ((gone_run > first_run)),
-    CONSTRAINT day_rows_movement_known CHECK ((movement = ANY (ARRAY['capture'::text, 'cancel'::text]))),
-    CONSTRAINT day_rows_standing_known CHECK ((standing = ANY (ARRAY['applied'::text, 'pending'::text, 'accepted'::text, 'not_yet_listed'::text, 'breaks'::text])))
+    CONSTRAINT day_rows_gone_later CHECK ((gone_run > first_run))
 );
 
 -- Name: TABLE day_rows; Type: COMMENT; Schema: public; Owner: -
 
 COMMENT ON TABLE public.day_rows IS 'The transactions of each closed day as its closing runs saw them: what a day said before can be told even when both books have changed.';
+
+-- Name: COLUMN day_rows.movement; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.day_rows.movement IS 'Empty: nobody can tell, of a row that cannot be read and that a person accepted.';
 
 -- Name: COLUMN day_rows.transaction_key; Type: COMMENT; Schema: public; Owner: -
 
@@ -1733,10 +1735,20 @@ ALTER TABLE ONLY public.credit_accounts
 ALTER TABLE ONLY public.credit_spends
     ADD CONSTRAINT credit_spends_pkey PRIMARY KEY (spend_id);
 
+-- Name: day_rows day_rows_movement_known; Type: CHECK CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE public.day_rows
+    ADD CONSTRAINT day_rows_movement_known CHECK ((movement = ANY (ARRAY['capture'::text, 'cancel'::text, ''::text]))) NOT VALID;
+
 -- Name: day_rows day_rows_pkey; Type: CONSTRAINT; Schema: public; Owner: -
 
 ALTER TABLE ONLY public.day_rows
     ADD CONSTRAINT day_rows_pkey PRIMARY KEY (day, movement, transaction_key, payment_key, first_run);
+
+-- Name: day_rows day_rows_standing_known; Type: CHECK CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE public.day_rows
+    ADD CONSTRAINT day_rows_standing_known CHECK ((standing = ANY (ARRAY['applied'::text, 'pending'::text, 'accepted'::text, 'not_yet_listed'::text, 'accepted_beside'::text, 'breaks'::text]))) NOT VALID;
 
 -- Name: day_signoffs day_signoffs_pkey; Type: CONSTRAINT; Schema: public; Owner: -
 
@@ -2123,6 +2135,10 @@ CREATE INDEX mirror_waiting ON public.mirror USING btree (waiting_since) WHERE (
 -- Name: mirror_without_money; Type: INDEX; Schema: public; Owner: -
 
 CREATE INDEX mirror_without_money ON public.mirror USING btree (at) WHERE ((kind = 'none'::text) OR is_foreign);
+
+-- Name: mismatches_accepted_contradictions; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX mismatches_accepted_contradictions ON public.mismatches USING btree (mismatch_id) WHERE ((resolved_as = 'accepted'::text) AND (transaction_key IS NOT NULL) AND (kind = ANY (ARRAY['history_changed'::text, 'quarantined'::text, 'unrecognized_status'::text])));
 
 -- Name: mismatches_accepted_of_payment; Type: INDEX; Schema: public; Owner: -
 

@@ -12,10 +12,14 @@ import (
 )
 
 // figureColumns are the identity in one currency, side by side: gateway = canceled + pending + accepted + unexplained;
-// then what must be nothing, and the money taken.
+// then what a person accepted beside that sum and what must be nothing; and the money taken: listed = booked + what is
+// pending, accepted and missing of the captures.
 func figureColumns() []Column {
 	columns := []Column{{"currency", TypeWord}}
-	for _, name := range []string{"gateway", "canceled", "pending", "accepted", "unexplained", "breaks", "listed", "booked"} {
+	for _, name := range []string{
+		"gateway", "canceled", "pending", "accepted", "unexplained", "accepted_beside", "breaks", "listed", "booked",
+		"captures_pending", "captures_accepted", "captures_missing",
+	} {
 		columns = append(columns, Column{name + "_count", TypeCount}, Column{name + "_amount", TypeMoney})
 	}
 	return columns
@@ -25,11 +29,15 @@ func figureColumns() []Column {
 type figures struct {
 	Currency                                          ledger.Currency
 	Gateway, Canceled, Pending, Accepted, Unexplained reconcile.Figure
-	Breaks, Listed, Booked                            reconcile.Figure
+	AcceptedBeside, Breaks, Listed, Booked            reconcile.Figure
+	TakenPending, TakenAccepted, TakenMissing         reconcile.Figure
 }
 
 func (f *figures) parts() []*reconcile.Figure {
-	return []*reconcile.Figure{&f.Gateway, &f.Canceled, &f.Pending, &f.Accepted, &f.Unexplained, &f.Breaks, &f.Listed, &f.Booked}
+	return []*reconcile.Figure{
+		&f.Gateway, &f.Canceled, &f.Pending, &f.Accepted, &f.Unexplained, &f.AcceptedBeside, &f.Breaks, &f.Listed, &f.Booked,
+		&f.TakenPending, &f.TakenAccepted, &f.TakenMissing,
+	}
 }
 
 func (f *figures) cells() []Cell {
@@ -55,11 +63,15 @@ func figuresOf(s reconcile.Statement) []figures {
 		f.Gateway, f.Canceled, f.Pending, f.Accepted, f.Unexplained = sum.Gateway, sum.Canceled, sum.Pending, sum.Accepted, sum.Unexplained
 	}
 	for _, c := range s.Captures {
-		of(c.Currency).Listed, of(c.Currency).Booked = c.Listed, c.Booked
+		f := of(c.Currency)
+		f.Listed, f.Booked, f.TakenPending, f.TakenAccepted, f.TakenMissing = c.Listed, c.Booked, c.Pending, c.Accepted, c.Missing
 	}
 	for _, l := range s.Lines {
-		if l.Name == reconcile.LineBreaks {
+		switch l.Name { //nolint:exhaustive // the others are in the sums
+		case reconcile.LineBreaks:
 			of(l.Currency).Breaks = l.Figure
+		case reconcile.LineAcceptedBeside:
+			of(l.Currency).AcceptedBeside = l.Figure
 		}
 	}
 	if len(found) == 0 {

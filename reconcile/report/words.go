@@ -77,6 +77,10 @@ var koreanNames = map[string]string{
 	"pending_count": "대기건수", "pending_amount": "대기금액", "accepted_count": "인정차이건수", "accepted_amount": "인정차이금액",
 	"unexplained_count": "미설명건수", "unexplained_amount": "미설명금액", "breaks_count": "불일치건수", "breaks_amount": "불일치금액",
 	"listed_count": "PG승인건수", "listed_amount": "PG승인금액", "booked_count": "장부승인건수", "booked_amount": "장부승인금액",
+	"captures_pending_count": "승인대기건수", "captures_pending_amount": "승인대기금액",
+	"captures_accepted_count": "승인인정차이건수", "captures_accepted_amount": "승인인정차이금액",
+	"captures_missing_count": "승인누락건수", "captures_missing_amount": "승인누락금액",
+	"accepted_beside_count": "합계밖인정차이건수", "accepted_beside_amount": "합계밖인정차이금액",
 	"missing_count": "누락건수", "missing_amount": "누락금액", "orders_gateway": "PG취소주문", "orders_canceled": "취소완료주문",
 	"orders_pending": "대기주문", "orders_other": "기타주문", "name": "주문명", "status": "상태", "credits": "적립",
 	"created_at": "생성시각", "expires_at": "만료시각", "updated_at": "변경시각", "surplus": "초과결제", "method": "결제수단",
@@ -96,7 +100,7 @@ var koreanWords = map[string]string{
 	// Verdicts and lines.
 	"reconciled": "일치", "reconciled_with_pending": "일치(대기 있음)", "incomplete": "확인불가", "breaks": "불일치", "error": "오류",
 	"applied": "반영", "in_flight": "처리 중", "awaiting_redelivery": "재전송 대기", "sweeping": "조회 중", "in_progress": "PG 처리 중",
-	"accepted": "인정된 차이", "unexplained": "미설명", "not_yet_listed": "목록 대기", "unproven": "미확인 통지",
+	"accepted": "인정된 차이", "accepted_beside": "합계 밖 인정된 차이", "unexplained": "미설명", "not_yet_listed": "목록 대기", "unproven": "미확인 통지",
 
 	// Accounts and entries.
 	"gateway_receivable": "PG 미수금", "sales": "매출", "refunds": "환불", "suspense": "가수금", "credits_issued": "적립금 발행",
