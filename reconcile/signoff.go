@@ -122,6 +122,12 @@ func (a *Auditor) signIn(ctx context.Context, tx pgx.Tx, w Signing) (signed Sign
 	case s.Digest != expected:
 		return Signature{}, fmt.Errorf("%w: its digest is %s", ErrDayDiffers, s.Digest), nil
 	}
+	switch open, err := missingOf(ctx, tx, w.Day); {
+	case err != nil:
+		return Signature{}, nil, err
+	case open > 0:
+		return Signature{}, fmt.Errorf("%w; %d of its cancels are open mismatches, missing from our books", ErrDayNotClosed, open), nil
+	}
 	before, err := Signatures(ctx, tx, w.Day)
 	if err != nil {
 		return Signature{}, nil, err
@@ -134,6 +140,23 @@ func (a *Auditor) signIn(ctx context.Context, tx pgx.Tx, w Signing) (signed Sign
 	}
 	signed, err = a.keepSignature(ctx, tx, w, s)
 	return signed, nil, err
+}
+
+// missingOf counts the cancels of a day that somebody is to look at because the payment denies what the list shows. The
+// comparison lets them wait to the last chance of their work, since the gateway may still bear them out; a signature says
+// that nothing is left to look at.
+func missingOf(ctx context.Context, tx pgx.Tx, d ledger.Day) (n int, err error) {
+	rows, err := tx.Query(ctx, `
+		SELECT count(*)::int
+		FROM (SELECT x.transaction_key FROM mismatches x
+			WHERE x.status <> 'resolved' AND x.kind = 'cancel_missing_here' AND x.transaction_key IS NOT NULL OFFSET 0) m
+		CROSS JOIN LATERAL (SELECT x.at FROM mirror x WHERE x.transaction_key = m.transaction_key LIMIT 1) g
+		WHERE g.at >= @from AND g.at < @to`,
+		pgx.StrictNamedArgs{"from": d.Start(), "to": d.End()})
+	if err != nil {
+		return 0, fmt.Errorf("look for open mismatches of %s: %w", d, err)
+	}
+	return pgx.CollectExactlyOneRow(rows, pgx.RowTo[int])
 }
 
 // needsAnother refuses the person who signed the day last where what changed since is an open mismatch of more money than

@@ -88,6 +88,11 @@ func TestSign_OnlyWhatWasSeen(t *testing.T) {
 			s.clock.Advance(time.Hour)
 			s.reread()
 		}, reconcile.Signing{Day: monday, By: kim}, reconcile.ErrDayDiffers},
+		{"a pending cancel that its payment denies", func(s *shop) {
+			s.exec(`INSERT INTO mismatches (kind, payment_key, order_id, transaction_key, currency, amount, detail, fingerprint, opened_at, last_seen_at)
+				SELECT 'cancel_missing_here', payment_key, order_id, transaction_key, currency, amount, '-', transaction_key, $1, $1
+				FROM mirror WHERE kind = 'cancel' AND order_id = 'order-2'`, s.clock.Now())
+		}, reconcile.Signing{Day: monday, By: kim}, reconcile.ErrDayNotClosed},
 		{
 			"a list that was not read", func(s *shop) { s.exec(`UPDATE list_covered SET stretches = '{}'`) },
 			reconcile.Signing{Day: monday, By: kim},
