@@ -16,7 +16,8 @@ CREATE INDEX mismatches_accepted_contradictions ON mismatches (mismatch_id)
 
 -- What nobody can fix and was resolved as fixed is open again: it ends by itself where the list reads well by now.
 UPDATE mismatches
-SET status = 'open', resolved_at = NULL, resolved_as = NULL, resolved_by = NULL, note = ''
+SET status = 'open', resolved_at = NULL, resolved_as = NULL, resolved_by = NULL, note = '', incident_id = NULL,
+    revision = revision + 1, changed_at = now(), changed_by = 'system', remark = 'nobody can fix it: open again'
 WHERE resolved_as = 'fixed' AND transaction_key IS NOT NULL AND kind IN ('history_changed', 'quarantined', 'unrecognized_status');
 
 -- What was accepted until now is judged again, and its days are closed again.

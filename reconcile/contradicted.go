@@ -56,8 +56,9 @@ func (r *round) contradictions(ctx context.Context, w window) ([]contradiction, 
 		SELECT m.accepted, m.kind, m.transaction_key, COALESCE(g.payment_key, m.payment_key, '') AS payment_key,
 			COALESCE(g.order_id, m.order_id, '') AS order_id, COALESCE(m.currency, c.currency, 'KRW') AS currency,
 			CASE WHEN m.currency IS NULL THEN 0 ELSE COALESCE(m.amount, 0) END AS amount, m.detail, d.at,
-			COALESCE(g.kind, '') AS listed_as, g.amount AS listed, g.currency AS listed_currency,
-			b.amount AS booked, b.currency AS booked_currency
+			CASE WHEN m.kind <> 'journal_differs' THEN COALESCE(g.kind, '')
+				WHEN m.books ->> 'entry' <> 'deposit_reversal' THEN m.books ->> 'entry' ELSE '' END AS listed_as,
+			g.amount AS listed, g.currency AS listed_currency, b.amount AS booked, b.currency AS booked_currency
 		FROM (`+contradictedWhere+` AND x.status <> 'resolved' UNION ALL `+contradictedWhere+` AND x.resolved_as = 'accepted' OFFSET 0) m
 		LEFT JOIN LATERAL (
 			SELECT x.transaction_key, x.payment_key, x.order_id, x.kind, x.amount, x.currency, x.at, x.is_foreign FROM mirror x
@@ -73,10 +74,17 @@ func (r *round) contradictions(ctx context.Context, w window) ([]contradiction, 
 				WHERE g.kind = 'capture' AND x.payment_key = g.payment_key AND (x.transaction_key = g.transaction_key OR x.transaction_key IS NULL)
 				ORDER BY x.transaction_key NULLS LAST
 				LIMIT 1)
+			UNION ALL
+			(SELECT x.amount, x.currency FROM cancels x
+				WHERE m.kind = 'journal_differs' AND m.books ->> 'entry' = 'cancel' AND x.transaction_key = m.books ->> 'reference')
+			UNION ALL
+			(SELECT x.amount, x.currency FROM captures x
+				WHERE m.kind = 'journal_differs' AND m.books ->> 'entry' <> 'cancel' AND x.payment_key = split_part(m.books ->> 'reference', '#', 1)
+					AND x.payment_key || '#' || x.number = m.books ->> 'reference')
 			LIMIT 1) b ON true
 		WHERE d.at >= @from AND d.at < @to AND NOT COALESCE(g.is_foreign, false)
 			AND NOT (`+strings.Join(rowAgreements(), " OR ")+`)
-		ORDER BY m.accepted, d.at, m.transaction_key COLLATE "C", m.kind`,
+		ORDER BY m.accepted, d.at, m.transaction_key COLLATE "C", m.kind, m.mismatch_id`,
 		pgx.StrictNamedArgs{"from": w.from, "to": w.until(), "currencies": moneyCurrencies()})
 	if err != nil {
 		return nil, fmt.Errorf("look for what contradicts itself: %w", err)
@@ -170,7 +178,7 @@ func (c contradiction) movement() Movement {
 	switch {
 	case c.ListedAs == "capture":
 		return MovementCapture
-	case c.ListedAs == "cancel", c.Booked != nil:
+	case c.ListedAs == "cancel", c.Kind == ledger.KindUnrecognized && c.Booked != nil:
 		return MovementCancel
 	}
 	return ""

@@ -88,7 +88,7 @@ type unproven struct {
 func notInJournal(ctx context.Context, tx pgx.Tx, from, to time.Time) ([]unproven, error) {
 	of := func(column string) string { return column + ` >= @from AND ` + column + ` < @to` }
 	rows, err := tx.Query(ctx, `
-		SELECT f.kind, f.transaction_key, f.payment_key, f.order_id, f.currency, f.amount, f.detail, f.at, f.listed_as,
+		SELECT false AS accepted, f.kind, f.transaction_key, f.payment_key, f.order_id, f.currency, f.amount, f.detail, f.at, f.listed_as,
 			f.listed, f.listed_currency, f.booked, f.booked_currency, f.entry, f.reference
 		FROM (
 			SELECT COALESCE(b.kind, j.kind) AS kind, COALESCE(b.reference, j.reference) AS reference

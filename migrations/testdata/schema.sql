@@ -2138,7 +2138,7 @@ CREATE INDEX mirror_without_money ON public.mirror USING btree (at) WHERE ((kind
 
 -- Name: mismatches_accepted_contradictions; Type: INDEX; Schema: public; Owner: -
 
-CREATE INDEX mismatches_accepted_contradictions ON public.mismatches USING btree (mismatch_id) WHERE ((resolved_as = 'accepted'::text) AND (transaction_key IS NOT NULL) AND (kind = ANY (ARRAY['history_changed'::text, 'quarantined'::text, 'unrecognized_status'::text])));
+CREATE INDEX mismatches_accepted_contradictions ON public.mismatches USING btree (mismatch_id) WHERE ((resolved_as = 'accepted'::text) AND (transaction_key IS NOT NULL) AND (kind = ANY (ARRAY['history_changed'::text, 'quarantined'::text, 'unrecognized_status'::text, 'journal_differs'::text])));
 
 -- Name: mismatches_accepted_of_payment; Type: INDEX; Schema: public; Owner: -
 
