@@ -97,7 +97,7 @@ func TestCancel_PartThenRest(t *testing.T) {
 				t.Errorf("the day: got %s %+v %+v", s.Verdict, s.Sums, s.Orders)
 			}
 			code, report, stderr := command("report", "-database-url", w.url, "-opening-at", w.cfg.OpeningAt.Format(time.RFC3339), "day", string(day))
-			if code != 0 || !strings.Contains(report, "\r\nKRW,2,50000,2,50000,0,0,0,0,0,0,0,0,1,50000,1,50000\r\n") || !strings.Contains(report, "\r\nKRW,1,1,0,0\r\n") ||
+			if code != 0 || !strings.Contains(report, "\r\nKRW,2,50000,2,50000,0,0,0,0,0,0,0,0,0,0,1,50000,1,50000,0,0,0,0,0,0\r\n") || !strings.Contains(report, "\r\nKRW,1,1,0,0\r\n") ||
 				strings.Count(report, "order-rest,") != 3 {
 				t.Errorf("the report: got %d %s\n%s", code, stderr, report)
 			}
