@@ -23,7 +23,7 @@ type returning struct {
 
 func returningOf(quick bool) returning {
 	if quick {
-		return returning{over: 1500 * time.Millisecond, confirms: 10, cancels: 16, burst: 100, patience: 500 * time.Millisecond, warm: 200 * time.Millisecond}
+		return returning{over: 1500 * time.Millisecond, confirms: 10, cancels: 16, burst: 100, patience: 3 * time.Second, warm: 200 * time.Millisecond}
 	}
 	return returning{over: time.Minute, confirms: 10, cancels: 4, burst: 100, patience: 20 * time.Second, warm: 5 * time.Second}
 }
@@ -53,7 +53,8 @@ func (size returning) run(ctx context.Context, l *harness.Lab) (run returned, er
 	if err != nil {
 		return run, err
 	}
-	buyers, err := b.Payable(ctx, int(size.confirms*(size.over-size.patience).Seconds())) // the last of them is gone when the gateway is back
+	selling := max(size.over-size.patience, size.over/3) // the last buyer is gone when the gateway is back
+	buyers, err := b.Payable(ctx, int(size.confirms*selling.Seconds()))
 	if err != nil {
 		return run, err
 	}
