@@ -33,7 +33,7 @@ func floodOf(quick bool) flood {
 		}
 	}
 	return flood{
-		over: 20 * time.Second, confirms: 20, notices: 10, calm: 20, reads: 2000, latency: 100 * time.Millisecond, threads: 100,
+		over: 20 * time.Second, confirms: 20, notices: 10, calm: 20, reads: 3000, latency: 100 * time.Millisecond, threads: 100,
 		patience: 10 * time.Second, glance: time.Second, warm: 3 * time.Second,
 	}
 }
