@@ -98,8 +98,8 @@ func (s *Sweeper) sweepOwed(ctx, claimed context.Context, more func() bool, t *s
 			return err
 		}
 		if len(items) == 0 {
-			if !pause(claimed, owedAgain) {
-				return nil
+			if wait(claimed, owedAgain) != nil {
+				return nil //nolint:nilerr // no claims are left: that is the end, not a failure
 			}
 			continue
 		}
@@ -110,18 +110,6 @@ func (s *Sweeper) sweepOwed(ctx, claimed context.Context, more func() bool, t *s
 		group.Wait()
 	}
 	return nil
-}
-
-// pause lets time pass, and reports whether ctx goes on.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }
 
 // sweeping counts what the questions of one sweep came to. One that fails does not keep the others.

@@ -3,13 +3,11 @@ package reconcile_test
 import (
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
+	"daesa/internal/postgres/postgrestest"
 	"daesa/ledger"
 	"daesa/ledger/ledgertest"
 	"daesa/pgclient"
@@ -17,38 +15,18 @@ import (
 	"daesa/reconcile"
 )
 
-const innerZone = "DAESA_TEST_ZONE_INNER"
-
 // TestDays_WhateverTheMachineTakesForTheTime runs the days of two months in processes with other ideas of the time: no
 // zone set, UTC, New York, one that does not exist, and zone data looked for where there are none. That days need no zone
 // data at all is TestSeoul_NeedsNoZoneData.
 func TestDays_WhateverTheMachineTakesForTheTime(t *testing.T) {
 	t.Parallel()
-	if os.Getenv(innerZone) != "" {
-		t.Skip("it is the outer one that starts others")
-	}
-	var base []string
-	for _, v := range os.Environ() {
-		if !strings.HasPrefix(v, "TZ=") && !strings.HasPrefix(v, "ZONEINFO=") {
-			base = append(base, v)
-		}
-	}
-	for name, env := range map[string][]string{
+	postgrestest.InZones(t, map[string][]string{
 		"no zone":      nil,
 		"UTC":          {"TZ=UTC"},
 		"New York":     {"TZ=America/New_York"},
 		"nowhere":      {"TZ=Nowhere/Land"},
 		"no zone data": {"TZ=America/New_York", "ZONEINFO=/nowhere"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inner := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestDays_OfTwoMonths$", "-test.v")
-			inner.Env = append(append([]string{innerZone + "=1"}, base...), env...)
-			if out, err := inner.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: TestDays_OfTwoMonths") {
-				t.Errorf("got %v:\n%s", err, out)
-			}
-		})
-	}
+	}, "TestDays_OfTwoMonths")
 }
 
 // TestDays_OfTwoMonths: every cancel is on the Korean day on which it happened, the last thousandth of a second included,

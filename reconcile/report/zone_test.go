@@ -2,9 +2,6 @@ package report
 
 import (
 	"context"
-	"os"
-	"os/exec"
-	"strings"
 	"testing"
 	"time"
 
@@ -15,34 +12,12 @@ import (
 	"daesa/ledger/ledgertest"
 )
 
-const innerZone = "DAESA_TEST_ZONE_INNER"
-
 // TestReports_WhateverTheMachineTakesForTheTime makes every report in processes with other ideas of the time, each with a
 // database of its own that has them too: the bytes are those of the golden files.
 func TestReports_WhateverTheMachineTakesForTheTime(t *testing.T) {
 	t.Parallel()
-	if os.Getenv(innerZone) != "" {
-		t.Skip("it is the outer one that starts others")
-	}
-	var base []string
-	for _, v := range os.Environ() {
-		if !strings.HasPrefix(v, "TZ=") && !strings.HasPrefix(v, "ZONEINFO=") {
-			base = append(base, v)
-		}
-	}
-	for name, env := range map[string][]string{"no zone": nil, "UTC": {"TZ=UTC"}, "New York": {"TZ=America/New_York"}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inner := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^(TestReports_Golden|TestReports_OfAMonth)$", "-test.v")
-			inner.Env = append(append([]string{innerZone + "=1"}, base...), env...)
-			out, err := inner.CombinedOutput()
-			for _, passes := range []string{"TestReports_Golden", "TestReports_OfAMonth"} {
-				if err != nil || !strings.Contains(string(out), "--- PASS: "+passes) {
-					t.Fatalf("%s: got %v:\n%s", passes, err, out)
-				}
-			}
-		})
-	}
+	postgrestest.InZones(t, map[string][]string{"no zone": nil, "UTC": {"TZ=UTC"}, "New York": {"TZ=America/New_York"}},
+		"TestReports_Golden", "TestReports_OfAMonth")
 }
 
 // TestReports_OfAMonth: a whole month that begins where another ends and ends with the year. What happens in the last

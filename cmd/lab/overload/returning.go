@@ -49,7 +49,7 @@ func (size returning) run(ctx context.Context, l *harness.Lab) (run returned, er
 	if err := warm.warmUp(ctx, b); err != nil {
 		return run, err
 	}
-	canceled, err := size.canceled(ctx, b)
+	notices, err := canceled(ctx, b, int(size.cancels*size.over.Seconds()))
 	if err != nil {
 		return run, err
 	}
@@ -60,7 +60,7 @@ func (size returning) run(ctx context.Context, l *harness.Lab) (run returned, er
 	}
 	if run.outage, err = b.Run(ctx, harness.Plan{
 		Name: fmt.Sprint("gateway silent for ", size.over), Fault: harness.Fault{Ops: []tosssim.Op{tosssim.Confirm, tosssim.Get, tosssim.List}, Kind: tosssim.Hang},
-		Streams: []harness.Stream{harness.Confirms(size.confirms, size.patience, buyers), harness.Notices(size.cancels, canceled, 0)},
+		Streams: []harness.Stream{harness.Confirms(size.confirms, size.patience, buyers), harness.Notices(size.cancels, notices, 0)},
 	}); err != nil {
 		return run, err
 	}
@@ -72,7 +72,7 @@ func (size returning) run(ctx context.Context, l *harness.Lab) (run returned, er
 		return run, err
 	}
 	run.breaker = m.Of("daesa_pgclient_breaker_state", "breaker", "query")
-	again := mixed{notices: canceled}.refused(run.outage.Of("notices"))
+	again := mixed{notices: notices}.refused(run.outage.Of("notices"))
 	l.Say("webhook-brownout: as shipped, the gateway is back, and %d notices come again", len(again))
 	if run.burst, err = b.Run(ctx, harness.Plan{
 		Name: "gateway back", Streams: []harness.Stream{harness.Notices(size.burst, again, 1)},
@@ -84,20 +84,6 @@ func (size returning) run(ctx context.Context, l *harness.Lab) (run returned, er
 	}
 	run.books, err = b.Books(ctx)
 	return run, err
-}
-
-// canceled sells as many payments as are canceled in the outage, and has their notices.
-func (size returning) canceled(ctx context.Context, b *harness.Bench) ([]tosssim.Notice, error) {
-	payments, err := b.Paid(ctx, int(size.cancels*size.over.Seconds()))
-	if err != nil {
-		return nil, err
-	}
-	for _, p := range payments {
-		if err := b.Gateway.Cancel(ctx, p.Key); err != nil {
-			return nil, err
-		}
-	}
-	return latest(ctx, b, payments)
 }
 
 func (run returned) row(r *report.Result) {
