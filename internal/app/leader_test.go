@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"fmt"
+	"net/url"
 	"testing"
 	"time"
 
@@ -27,12 +28,28 @@ func newPair(t *testing.T, hold func(w *world), underWay func(w *world) bool) *p
 	p := &pair{world: newWorld(t, hasty, listOften), wire: newLine()}
 	p.app.stop()
 	hold(p.world)
-	p.first = p.run(p.wire.under, func(c *app.Config) { c.DialLimits = p.wire.Dial })
+	p.first = p.run(p.wire.under, func(c *app.Config) {
+		c.DialLimits = p.wire.Dial
+		c.DatabaseURL = named(t, c.DatabaseURL, "first")
+	})
 	p.eventually("the first is in the middle of it", func() bool { return underWay(p.world) })
 	p.second = p.run()
 	p.app = p.second
 	p.listen()
 	return p
+}
+
+// named gives the sessions of who connects by address that name.
+func named(tb testing.TB, address, name string) string {
+	tb.Helper()
+	named, err := url.Parse(address)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	query := named.Query()
+	query.Set("application_name", name)
+	named.RawQuery = query.Encode()
+	return named.String()
 }
 
 func listOften(c *app.Config, _ *tosssim.Config) {
@@ -46,7 +63,8 @@ func (p *pair) kill() {
 	p.Helper()
 	p.wire.Arm(0, breakage{Stays: true})
 	p.eventually("the first has lost the database", func() bool {
-		return p.number(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'daesa'`) <= 8 &&
+		return p.number(`SELECT count(*) FROM pg_stat_activity
+				WHERE datname = current_database() AND application_name = 'first' AND wait_event_type IS DISTINCT FROM 'Lock'`) == 0 &&
 			p.first.ready() == "503 database unreachable"
 	})
 	p.first.cutOff = true
