@@ -34,6 +34,16 @@ func Reads(rate float64, patience time.Duration, count int, orders []Payment) St
 	}
 }
 
+// Listings are lists of what the merchant has not been told yet: two hundred events each, once there are so many.
+func Listings(rate float64, patience time.Duration, count int) Stream {
+	return Stream{
+		Name: "reads", Method: http.MethodGet, Route: "/v1/events", Rate: rate, Requests: count, Patience: patience,
+		Make: func(int) Request {
+			return Request{Path: "/v1/events?state=pending", Header: http.Header{"Authorization": {"Bearer " + stage.APISecret}}}
+		},
+	}
+}
+
 // senderPatience is how long the sender of notices waits for the answer.
 const senderPatience = 10 * time.Second
 

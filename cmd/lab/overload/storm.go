@@ -161,9 +161,12 @@ func (size storm) aftermath(ctx context.Context, l *harness.Lab, b *harness.Benc
 	return err
 }
 
-// lostOneIn is how few of the payments lose their reply: so few that no breaker takes the gateway for broken, which would
-// refuse buyers before the storm does.
-const lostOneIn = 6
+// lostOneIn is how few of the payments lose their reply. A lost one is sent once more and fails twice, so two in thirteen
+// calls fail: too few for a breaker to take the gateway for broken, which would refuse buyers before the storm does.
+const lostOneIn = 12
+
+// lostRate is how many of them are sent a second: all are lost before recovery has asked about the first ones.
+const lostRate = 100
 
 // doubt leaves payments of which nobody knows the outcome, and says how many: the gateway approves them and its reply is
 // lost.
@@ -178,8 +181,7 @@ func (size storm) doubt(ctx context.Context, b *harness.Bench) (left int, err er
 			return 0, err
 		}
 	}
-	const over = 2 // seconds
-	if err := b.WarmUp(ctx, harness.Confirms(float64(len(payments))/over, size.patience, payments)); err != nil {
+	if err := b.WarmUp(ctx, harness.Confirms(lostRate, size.patience, payments)); err != nil {
 		return 0, err
 	}
 	if err := b.Gateway.Heal(ctx); err != nil {
