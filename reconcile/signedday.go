@@ -26,7 +26,7 @@ func (a *Auditor) holdAgainstSignature(ctx context.Context, tx pgx.Tx, s Stateme
 	}
 	signed, now := all[len(all)-1], a.cfg.now()
 	if signed.facts == facts.String() {
-		return resolveSigned(ctx, tx, s.Day, now)
+		return resolveSigned(ctx, tx, s.Day, ledger.System, now)
 	}
 	changed, err := changedSince(ctx, tx, signed)
 	if err != nil {
@@ -137,14 +137,19 @@ func (c *signedChange) finding(s Statement, signed Signature) ledger.Finding {
 	}
 }
 
-// resolveSigned closes the mismatch about a day that says what is signed.
-func resolveSigned(ctx context.Context, tx pgx.Tx, day ledger.Day, now time.Time) error {
+// resolveSigned closes the mismatch about a day that says what is signed: again, by itself, or because somebody signed what
+// it says now.
+func resolveSigned(ctx context.Context, tx pgx.Tx, day ledger.Day, by ledger.Actor, now time.Time) error {
+	as := ledger.ResolvedFixed
+	if by == ledger.System {
+		as = ledger.ResolvedAuto
+	}
 	_, err := tx.Exec(ctx, `
 		UPDATE mismatches m
-		SET status = 'resolved', resolved_at = @now, resolved_as = 'auto', resolved_by = 'system', proposal = NULL,
-			revision = m.revision + 1, changed_at = @now, changed_by = 'system', remark = ''
+		SET status = 'resolved', resolved_at = @now, resolved_as = @as, resolved_by = @by, proposal = NULL,
+			revision = m.revision + 1, changed_at = @now, changed_by = @by, remark = ''
 		WHERE m.kind = 'signed_day_changed' AND m.transaction_key = @key AND m.status <> 'resolved'`,
-		pgx.StrictNamedArgs{"key": dayKey(day), "now": now})
+		pgx.StrictNamedArgs{"key": dayKey(day), "as": as, "by": by, "now": now})
 	if err != nil {
 		return fmt.Errorf("resolve that the signed %s changed: %w", day, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -23,8 +24,10 @@ var (
 	ErrDayNotClosed = errors.New("the day is not closed: no closing run settles it")
 	// ErrDayDiffers means that the day says something else than what was to be signed. It is to be looked at again.
 	ErrDayDiffers = errors.New("the day says something else than what was to be signed; look at it again")
-	// ErrSignedBefore means that much changed since the signature, and that whoever gave it may not answer for that alone.
-	ErrSignedBefore = errors.New("more changed since the day was signed than one person may settle: another must sign")
+	// ErrNotAcknowledged means that more changed since the signature than one person may settle, and that nobody but the
+	// signer has acknowledged it.
+	ErrNotAcknowledged = errors.New("more changed since the day was signed than one person may settle: " +
+		"another must acknowledge the mismatch about it first, or note something on it")
 )
 
 // noteMax is how long a note may be, as the table has it.
@@ -159,35 +162,49 @@ func missingOf(ctx context.Context, tx pgx.Tx, d ledger.Day) (n int, err error) 
 	return pgx.CollectExactlyOneRow(rows, pgx.RowTo[int])
 }
 
-// needsAnother refuses the person who signed the day last where what changed since is an open mismatch of more money than
-// one person may resolve: a signature resolves it.
+// needsAnother refuses to settle by one person alone that a signed day changed by more money than one person may resolve: a
+// signature resolves the mismatch about it, so that another must have acknowledged it as it stands.
 func needsAnother(ctx context.Context, tx pgx.Tx, w Signing, before []Signature) (refused, err error) {
-	if len(before) == 0 || !before[len(before)-1].SignedBy.Same(w.By) {
+	if len(before) == 0 {
 		return nil, nil
 	}
-	rows, err := tx.Query(ctx, `
-		SELECT EXISTS (SELECT 1 FROM mismatches m
-			WHERE m.kind = 'signed_day_changed' AND m.transaction_key = @key AND m.status <> 'resolved')`,
-		pgx.StrictNamedArgs{"key": dayKey(w.Day)})
-	if err != nil {
-		return nil, fmt.Errorf("look whether the signed %s changed: %w", w.Day, err)
-	}
-	differs, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[bool])
-	if err != nil || !differs {
+	changed, err := changedSince(ctx, tx, before[len(before)-1])
+	if err != nil || changed.count == 0 {
 		return nil, err
 	}
 	two, err := ledger.LoadSecondPerson(ctx, tx)
+	if err != nil || !two.Needed(changed.money()) {
+		return nil, err
+	}
+	looked, err := acknowledgers(ctx, tx, w.Day)
 	if err != nil {
 		return nil, err
 	}
-	changed, err := changedSince(ctx, tx, before[len(before)-1])
-	if err != nil {
-		return nil, err
-	}
-	if two.Needed(changed.money()) {
-		return ErrSignedBefore, nil
+	if !slices.ContainsFunc(looked, func(a ledger.Actor) bool { return a.Person() && !a.Same(w.By) }) {
+		return ErrNotAcknowledged, nil
 	}
 	return nil, nil
+}
+
+// acknowledgers are those who acknowledged that a signed day changed, noted something on it or proposed how to resolve it,
+// since another sum was last at risk.
+func acknowledgers(ctx context.Context, tx pgx.Tx, day ledger.Day) ([]ledger.Actor, error) {
+	rows, err := tx.Query(ctx, `
+		SELECT DISTINCT t.actor
+		FROM mismatches m JOIN mismatch_trail t USING (mismatch_id)
+		WHERE m.kind = 'signed_day_changed' AND m.transaction_key = @key AND m.status <> 'resolved'
+			AND t.action IN ('acknowledged', 'noted', 'resolution_proposed')
+			AND NOT EXISTS (SELECT 1 FROM mismatch_trail x
+				WHERE x.mismatch_id = m.mismatch_id AND x.number > t.number AND x.action IN ('reopened', 'seen_changed'))`,
+		pgx.StrictNamedArgs{"key": dayKey(day)})
+	if err != nil {
+		return nil, fmt.Errorf("look who acknowledged that the signed %s changed: %w", day, err)
+	}
+	looked, err := pgx.CollectRows(rows, pgx.RowTo[ledger.Actor])
+	if err != nil {
+		return nil, fmt.Errorf("look who acknowledged that the signed %s changed: %w", day, err)
+	}
+	return looked, nil
 }
 
 // settled reports whether a closing run with this verdict may be signed.
@@ -280,5 +297,5 @@ func (a *Auditor) keepSignature(ctx context.Context, tx pgx.Tx, w Signing, s Sta
 	if err != nil {
 		return Signature{}, err
 	}
-	return all[len(all)-1], resolveSigned(ctx, tx, w.Day, now)
+	return all[len(all)-1], resolveSigned(ctx, tx, w.Day, w.By, now)
 }

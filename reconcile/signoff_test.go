@@ -344,29 +344,63 @@ func TestSigned_PendingMoney(t *testing.T) {
 	}
 }
 
-// TestSigned_AMuchChangedDayNeedsAnother: who signed a day does not settle alone that it has come to say something else
-// by more money than one person may resolve, by whatever door; another person does.
+// TestSigned_AMuchChangedDayNeedsAnother: whoever signs, another must have acknowledged just that change. It does not
+// matter who signed before, and by which door somebody came in.
 func TestSigned_AMuchChangedDayNeedsAnother(t *testing.T) {
 	t.Parallel()
-	for above, want := range map[int64]error{69: reconcile.ErrSignedBefore, 70: nil} {
-		s, _, _ := closed(t)
-		s.must(ledger.SetSecondPerson(t.Context(), s.db, ledger.SecondPerson{Above: above}, s.clock.Now()))
-		s.signed(kim, "")
-		s.late(s.keyOf("order-2"), 70)
+	s, _, _ := closed(t)
+	s.must(ledger.SetSecondPerson(t.Context(), s.db, ledger.SecondPerson{Above: 69}, s.clock.Now()))
+	s.signed(kim, "")
+	change := func(order string, amount int64) string {
+		s.late(s.keyOf(order), amount)
 		s.clock.Advance(2 * time.Hour)
 		s.reread()
-		now := s.closeDay(monday)
-		if _, err := s.sign(reconcile.Signing{Day: monday, By: "api:Kim", Digest: now.Digest}); !errors.Is(err, want) {
-			t.Errorf("70 changed, one person may settle %d: got %v, want %v", above, err, want)
+		return s.closeDay(monday).Digest
+	}
+	refused := func(digest, why string, signers ...ledger.Actor) {
+		t.Helper()
+		before := s.signatures()
+		for _, by := range signers {
+			if _, err := s.sign(reconcile.Signing{Day: monday, By: by, Digest: digest}); !errors.Is(err, reconcile.ErrNotAcknowledged) {
+				t.Errorf("%s: %s signs: got %v", why, by, err)
+			}
 		}
-		if want != nil && (s.mismatches(ledger.KindSignedDayChanged) != 1 || s.signatures() != 1) {
-			t.Error("the refused signature settled it")
-		}
-		s.signed(lee, now.Digest)
-		if n := s.mismatches(ledger.KindSignedDayChanged); n != 0 {
-			t.Errorf("another person signed: got %d mismatches", n)
+		if s.mismatches(ledger.KindSignedDayChanged) != 1 || s.signatures() != before {
+			t.Errorf("%s: a refused signature settled it", why)
 		}
 	}
+
+	digest := change("order-2", 70)
+	refused(digest, "nobody looked", kim, "api:Kim", lee)
+	s.step(ledger.StepAcknowledge, kim)
+	refused(digest, "only the signer looked", kim, "api:Kim")
+	digest = change("order-2", 1)
+	refused(digest, "another change than was acknowledged", lee)
+	s.step(ledger.StepNote, kim)
+	s.signed(lee, digest)
+	if got := s.text(`SELECT resolved_as || ' ' || resolved_by FROM mismatches WHERE kind = 'signed_day_changed'`); got != "fixed "+string(lee) {
+		t.Errorf("resolved: got %q", got)
+	}
+	s.must(ledger.SetSecondPerson(t.Context(), s.db, ledger.SecondPerson{Above: 10}, s.clock.Now()))
+	digest = change("order-2", 10)
+	s.signed(lee, digest)
+	if n := s.mismatches(ledger.KindSignedDayChanged); n != 0 {
+		t.Errorf("no more changed than one person may settle: got %d mismatches", n)
+	}
+}
+
+// step has somebody do something about the change of the signed day.
+func (s *shop) step(step ledger.Step, by ledger.Actor) {
+	s.t.Helper()
+	s.tx(func(tx pgx.Tx) error {
+		two, err := ledger.LoadSecondPerson(s.t.Context(), tx)
+		if err != nil {
+			return err
+		}
+		id := int64(s.number(`SELECT mismatch_id FROM mismatches WHERE kind = 'signed_day_changed'`))
+		_, err = ledger.ChangeMismatch(s.t.Context(), tx, id, ledger.Change{Step: step, By: by, Note: "seen"}, two, s.clock.Now())
+		return err
+	})
 }
 
 // TestSigned_BothDoorsWeighAllCurrencies: that a signed day changed is settled by resolving the mismatch about it, or by
@@ -409,7 +443,7 @@ func TestSigned_BothDoorsWeighAllCurrencies(t *testing.T) {
 			switch _, err := s.sign(reconcile.Signing{Day: monday, By: kim, Digest: now.Digest}); {
 			case test.alone && err != nil:
 				t.Errorf("signed again by the same person: got %v", err)
-			case !test.alone && !errors.Is(err, reconcile.ErrSignedBefore):
+			case !test.alone && !errors.Is(err, reconcile.ErrNotAcknowledged):
 				t.Errorf("signed again by the same person: got %v, want it refused", err)
 			}
 

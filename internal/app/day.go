@@ -71,7 +71,7 @@ func (c *dayCommand) run(ctx context.Context, command, databaseURL string, log *
 		return err
 	})
 	switch {
-	case errors.Is(err, reconcile.ErrDayNotClosed), errors.Is(err, reconcile.ErrDayDiffers), errors.Is(err, reconcile.ErrSignedBefore):
+	case errors.Is(err, reconcile.ErrDayNotClosed), errors.Is(err, reconcile.ErrDayDiffers), errors.Is(err, reconcile.ErrNotAcknowledged):
 		return ExitBreaks, err
 	case err != nil:
 		return ExitIncomplete, err

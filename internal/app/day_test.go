@@ -115,8 +115,8 @@ func TestMain_Day(t *testing.T) {
 	day(1, "CHANGED SINCE", "list", "-from", "2026-04-15", "-to", "2026-04-15")
 }
 
-// TestMain_DaySignedBefore: who signed a day that changed by much afterwards is refused, not told that the command failed.
-func TestMain_DaySignedBefore(t *testing.T) {
+// TestMain_DayChangedByMuch: who signs alone a day that changed by much since it was signed is refused, not told that the command failed.
+func TestMain_DayChangedByMuch(t *testing.T) {
 	t.Parallel()
 	w, _ := closedWorld(t)
 	w.exec(`UPDATE second_person SET above = 100`)
@@ -137,7 +137,7 @@ func TestMain_DaySignedBefore(t *testing.T) {
 	if code, out, errs := day("close"); code != 0 {
 		t.Fatalf("got %d\n%s%s", code, out, errs)
 	}
-	if code, out, errs := day("sign"); code != 1 || !strings.Contains(errs, "another must sign") {
+	if code, out, errs := day("sign"); code != 1 || !strings.Contains(errs, "another must acknowledge") {
 		t.Errorf("got %d\n%s%s", code, out, errs)
 	}
 }

@@ -109,7 +109,7 @@ func dayProblems() []web.ProblemRow {
 		{Err: reconcile.ErrSigner, Status: http.StatusForbidden, Code: "signer_no_person", Title: "Only a person can sign a day"},
 		{Err: reconcile.ErrSignature, Status: http.StatusBadRequest, Code: "signature_malformed", Title: "The digest or the note is not what it must be"},
 		{Err: reconcile.ErrDayNotClosed, Status: http.StatusConflict, Code: "day_not_closed", Title: "No closing run settles the day"},
-		{Err: reconcile.ErrSignedBefore, Status: http.StatusForbidden, Code: "signed_before", Title: "Another person must sign what changed since"},
+		{Err: reconcile.ErrNotAcknowledged, Status: http.StatusForbidden, Code: "change_not_acknowledged", Title: "Another person must acknowledge what changed since the signature"},
 		{Err: reconcile.ErrDayDiffers, Status: http.StatusConflict, Code: "day_differs", Title: "The day says something else than what was to be signed"},
 		{Err: reconcile.ErrClosingBusy, Status: http.StatusConflict, Code: "closing_under_way", Title: "Another audit is under way"},
 		{Err: reconcile.ErrUnavailable, Status: http.StatusServiceUnavailable, Code: "database_unavailable", Title: "The database is not available at present"},
