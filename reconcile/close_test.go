@@ -76,6 +76,33 @@ func TestCloseDays_BeginsWithTheFirstWholeDay(t *testing.T) {
 	}
 }
 
+// TestCloseDays_OldDays: days of long ago are closed once the list was read for them, some at a time, and then no more.
+func TestCloseDays_OldDays(t *testing.T) {
+	t.Parallel()
+	s := setup(t, func(c *reconcile.Config, _ *tosssim.Config) { c.OpeningAt = noon().Add(-44 * 24 * time.Hour) })
+	s.poll()
+	s.exec(`UPDATE list_covered SET stretches = stretches - '{[2026-10-19 01:00:00+00, 2026-10-19 02:00:00+00)}'`)
+	for n, want := range []int{35 + 7, 2, 0} {
+		days := s.close()
+		if len(days) != want || (n == 0 && days[0].Day != "2026-10-17") {
+			t.Errorf("tick %d: got %d days from %+v, want %d", n, len(days), days, want)
+		}
+		for _, d := range days {
+			if whole := d.Verdict == reconcile.VerdictReconciled; whole == (d.Day == "2026-10-19") {
+				t.Errorf("%s is %s", d.Day, d.Verdict)
+			}
+		}
+		s.clock.Advance(11 * time.Minute)
+	}
+	s.poll() // fills the gap
+	for n, want := range []int{1, 0} {
+		if days := s.close(); len(days) != want || (want == 1 && (days[0].Day != "2026-10-19" || days[0].Verdict != reconcile.VerdictReconciled)) {
+			t.Errorf("the gap is filled, tick %d: got %d days, %+v", n, len(days), days)
+		}
+		s.clock.Advance(11 * time.Minute)
+	}
+}
+
 // TestTend_UnclosedDay: how long a day waits for a closing run that sees it whole is shown, from its end or from our first
 // audit on, so that old books are no alarm on the day on which they are opened.
 func TestTend_UnclosedDay(t *testing.T) {

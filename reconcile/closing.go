@@ -14,6 +14,7 @@ import (
 
 const (
 	closingDays      = 35
+	notedMost        = 7 // how many days that are noted one look at all days takes up
 	closeAgain       = time.Hour
 	closeAgainUnread = 10 * time.Minute
 	// commitsWithin is how much older than its commit the time in a row can be: what a closing run did not see may
@@ -57,19 +58,50 @@ const closable = `
 // closable adds what the days are named by to the arguments of a statement.
 func (c Config) closable(now time.Time, args pgx.StrictNamedArgs) pgx.StrictNamedArgs {
 	args["now"], args["opens"] = now, postgres.NullTime(c.OpeningAt)
-	args["oldest"] = string(ledger.DayOf(now.Add(-closingDays * day)))
+	args["oldest"] = oldestClosed(now)
 	args["last"] = string(LastEnded(now.Add(-c.ListLag)))
 	return args
 }
 
-// openDays lists the days to audit now. A closed day of which anything changed since is among them at any age.
+// noteReadable notes the days that a read which has ended touches, or to whose proof it belongs, where they are older than
+// those that are closed anyway and no run has seen them whole: the books were opened long ago, or a gap was filled late.
+const noteReadable = `
+			INSERT INTO days_to_close AS t (day, since)
+			SELECT d::date, @now
+			FROM ended
+			CROSS JOIN LATERAL generate_series((GREATEST(window_from - @lag::interval, @opens) AT TIME ZONE 'Asia/Seoul')::date::timestamp,
+				LEAST((window_to AT TIME ZONE 'Asia/Seoul')::date, @oldest::date - 1)::timestamp, interval '1 day') AS d
+			WHERE result = 'complete'
+				AND NOT EXISTS (SELECT 1 FROM audit_runs a WHERE a.day = d::date AND a.closed IS NOT NULL OFFSET 0)
+			ORDER BY d
+			ON CONFLICT (day) DO UPDATE SET since = GREATEST(t.since, excluded.since)`
+
+// noted are those whose turn it is: the ones that wait longest first, and one that could not be seen whole each hour, or at
+// once when it is noted again.
+const noted = `
+			SELECT m.day FROM days_to_close m
+			LEFT JOIN LATERAL (
+				SELECT r.verdict, r.started_at FROM audit_runs r
+				WHERE r.scope = 'day' AND r.day = m.day
+				ORDER BY r.started_at DESC
+				LIMIT 1) r ON true
+			WHERE m.day < @oldest::date AND (r.verdict IS NULL
+				OR (r.started_at <= @unread AND (r.started_at <= @again OR r.started_at < m.since OR r.verdict NOT IN ('incomplete', 'error'))))
+			ORDER BY r.started_at NULLS FIRST, m.day
+			LIMIT @noted_most`
+
+// oldestClosed is the first business day that is closed whether or not anything of it is noted.
+func oldestClosed(now time.Time) string { return string(ledger.DayOf(now.Add(-closingDays * day))) }
+
+// openDays lists the days to audit now. Older ones are among them that are noted, because anything changed since they were
+// closed or because the list was read for them only now: some at a time, so that the last days do not wait for them.
 func (a *Auditor) openDays(ctx context.Context) ([]ledger.Day, error) {
 	now := a.cfg.now()
 	rows, err := a.cfg.DB.Query(ctx, `
 		SELECT to_char(d, 'YYYY-MM-DD')
 		FROM (SELECT d::date AS d FROM `+closable+`
 			UNION
-			SELECT m.day FROM days_to_close m WHERE m.day <= @last::date) AS days
+			(`+noted+`)) AS days
 		LEFT JOIN LATERAL (
 			SELECT r.verdict, r.started_at FROM audit_runs r
 			WHERE r.scope = 'day' AND r.day = d::date
@@ -88,7 +120,7 @@ func (a *Auditor) openDays(ctx context.Context) ([]ledger.Day, error) {
 					AND c.recorded_at >= r.started_at - @commits_within::interval)))
 		ORDER BY d`,
 		a.cfg.closable(now, pgx.StrictNamedArgs{
-			"unread": now.Add(-closeAgainUnread), "again": now.Add(-closeAgain), "commits_within": commitsWithin,
+			"unread": now.Add(-closeAgainUnread), "again": now.Add(-closeAgain), "commits_within": commitsWithin, "noted_most": notedMost,
 		}))
 	if err != nil {
 		return nil, fmt.Errorf("look for days to close: %w", err)

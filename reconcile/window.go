@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"daesa/internal/postgres"
 	"daesa/ledger"
 	"daesa/pgclient"
 )
@@ -324,11 +325,13 @@ func (m *Mirror) end(ctx context.Context, r read, failure error) error {
 			SELECT tstzmultirange(tstzrange(window_from, LEAST(window_to, started_at), '[]'))
 			FROM ended
 			WHERE result = 'complete' AND window_from <= started_at
-			ON CONFLICT (only_row) DO UPDATE SET stretches = c.stretches + excluded.stretches)
+			ON CONFLICT (only_row) DO UPDATE SET stretches = c.stretches + excluded.stretches),
+		readable AS (`+noteReadable+`)
 		SELECT count(*) FROM ended`,
 		pgx.StrictNamedArgs{
 			"now": m.cfg.now(), "missing": r.missing, "result": result, "error": text, "run": r.Run, "turn": r.Turn,
 			"refused": refused, "asked": asked, "pause_least": pauseLeast, "pause_most": pauseMost, "hour_ago": m.cfg.now().Add(-time.Hour),
+			"lag": m.cfg.ListLag, "opens": postgres.NullTime(m.cfg.OpeningAt), "oldest": oldestClosed(m.cfg.now()),
 		})
 	if err != nil {
 		return fmt.Errorf("end the read of the list: %w", err)

@@ -915,7 +915,7 @@ CREATE TABLE public.days_to_close (
 
 -- Name: TABLE days_to_close; Type: COMMENT; Schema: public; Owner: -
 
-COMMENT ON TABLE public.days_to_close IS 'Closed business days of which anything changed since, of any age. An audit notes them, the closing run that looks takes the note back.';
+COMMENT ON TABLE public.days_to_close IS 'Business days of any age of which anything changed since they were closed, or that the list was read for only now. An audit and the end of a read note them, the closing run that looks takes the note back.';
 
 -- Name: deliveries; Type: TABLE; Schema: public; Owner: -
 
@@ -2078,7 +2078,7 @@ CREATE INDEX list_runs_by_start ON public.list_runs USING btree (started_at DESC
 
 -- Name: list_runs_by_window; Type: INDEX; Schema: public; Owner: -
 
-CREATE INDEX list_runs_by_window ON public.list_runs USING btree (window_to);
+CREATE INDEX list_runs_by_window ON public.list_runs USING gist (tstzrange(window_from, window_to, '[]'::text));
 
 -- Name: list_runs_made_up; Type: INDEX; Schema: public; Owner: -
 
