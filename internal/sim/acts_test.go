@@ -309,9 +309,18 @@ func (s *story) object(key string) object {
 	return o
 }
 
-// before is what happened before the books were opened: it belongs to the system before this one.
+// before is what happened before the books were opened: it belongs to the system before this one, whatever it says.
 func (s *story) before() {
-	s.must(s.gateway.PutTransaction(s.row("old-capture", "tsims20260101000000old01", "order-before", "DONE", "7000", s.opening.Add(-time.Second))))
+	for _, old := range []struct{ transaction, word, amount string }{
+		{"old-capture", "DONE", "7000"},
+		{"old-cancel", "PARTIAL_CANCELED", "600"},
+		{"old-change", "PARTIAL_CANCELED", "500"},
+		{"old-word", "PARTIAL_REVERSED", "400"},
+		{"old-fraction", "PARTIAL_CANCELED", "300.5"},
+	} {
+		s.must(s.gateway.PutTransaction(s.row(old.transaction, "tsims20260101000000old01", "order-before", old.word, old.amount,
+			s.opening.Add(-time.Second))))
+	}
 }
 
 // row is a row of the list that the gateway never made.

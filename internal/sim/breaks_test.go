@@ -65,6 +65,9 @@ func (s *story) contradict(b contradiction) {
 	}
 }
 
+// today is the business day at the gateway.
+func (s *story) today() ledger.Day { return ledger.DayOf(s.clock.Now()) }
+
 // expect adds a claim.
 func (s *story) expect(c claim) *claim {
 	s.claims = append(s.claims, &c)
@@ -84,7 +87,7 @@ func (s *story) spoil() *sale {
 func (s *story) owed(payment, transaction, why string, early bool) {
 	c := claim{
 		kind: ledger.KindCancelMissingHere, payments: []string{payment}, transaction: transaction, why: why,
-		due: s.clock.Now().Add(pendingMost + 2*24*time.Hour), breaks: s.clock.Now().Add(lastChance),
+		due: s.clock.Now().Add(pendingMost + 2*24*time.Hour), breaks: s.clock.Now().Add(lastChance), day: s.today(),
 	}
 	c.broken = c.due
 	if early {
@@ -126,7 +129,7 @@ func (s *story) hideCancel() bool {
 	s.deliverNewest(x.key) // without the list only the notice, now or later, brings it into the books
 	s.expect(claim{
 		kind: ledger.KindCancelMissingThere, payments: []string{x.key}, transaction: key, why: "the list never shows it",
-		due: s.clock.Now().Add(soon), breaks: s.clock.Now(), broken: s.clock.Now().Add(soon), unless: s.notBooked(key),
+		due: s.clock.Now().Add(soon), breaks: s.clock.Now(), broken: s.clock.Now().Add(soon), unless: s.notBooked(key), day: s.today(),
 	})
 	return true
 }
@@ -152,7 +155,7 @@ func (s *story) hideCapture() bool {
 	s.front.with(func() { s.front.hidden[key] = true })
 	s.expect(claim{
 		kind: ledger.KindOrderWithoutPayment, payments: []string{x.key}, transaction: key, why: "the list never shows its capture",
-		due: s.clock.Now().Add(soon), breaks: s.clock.Now(), broken: s.clock.Now().Add(soon),
+		due: s.clock.Now().Add(soon), breaks: s.clock.Now(), broken: s.clock.Now().Add(soon), day: s.today(),
 	})
 	return true
 }
@@ -233,7 +236,7 @@ func (s *story) vanishCancel() bool {
 	s.front.with(func() { s.front.hidden[row.Key] = true })
 	s.expect(claim{
 		kind: ledger.KindHistoryChanged, payments: []string{x.key}, transaction: row.Key, why: "the row is gone",
-		due: s.night(), breaks: s.clock.Now(), broken: s.night(), unless: s.notBooked(row.Key),
+		due: s.night(), breaks: s.clock.Now(), broken: s.night(), unless: s.notBooked(row.Key), day: ledger.DayOf(row.At),
 	})
 	s.tell("the list forgets the cancel %s", row.Key)
 	return true
@@ -248,11 +251,11 @@ func (s *story) vanishCapture() bool {
 	s.front.with(func() { s.front.hidden[row.Key] = true })
 	paid := s.expect(claim{
 		kind: ledger.KindOrderWithoutPayment, payments: []string{x.key}, transaction: row.Key, why: "the row of its capture is gone",
-		due: s.night(), breaks: s.clock.Now(), broken: s.night(),
+		due: s.night(), breaks: s.clock.Now(), broken: s.night(), day: ledger.DayOf(row.At),
 	})
 	s.expect(claim{
 		kind: ledger.KindHistoryChanged, payments: []string{x.key}, transaction: row.Key, why: "the row is gone", due: s.night(),
-		shadow: true, covers: paid,
+		shadow: true, covers: paid, day: ledger.DayOf(row.At),
 	})
 	s.tell("the list forgets the capture %s", row.Key)
 	return true
@@ -277,10 +280,10 @@ func (s *story) unlistDeposit() bool {
 		s.tell("the list shows the deposit %s as waiting", row.Key)
 	} else {
 		s.front.with(func() { s.front.hidden[row.Key] = true })
-		changed.breaks, changed.broken, changed.day, changed.shadow = time.Time{}, time.Time{}, "", true
+		changed.breaks, changed.broken, changed.shadow = time.Time{}, time.Time{}, true
 		changed.covers = s.expect(claim{
 			kind: ledger.KindOrderWithoutPayment, payments: []string{x.key}, transaction: row.Key, why: "the row of its deposit is gone",
-			due: due, breaks: s.clock.Now(), broken: due,
+			due: due, breaks: s.clock.Now(), broken: due, day: ledger.DayOf(row.At),
 		})
 		s.tell("the list forgets the deposit %s", row.Key)
 	}
@@ -300,7 +303,7 @@ func (s *story) forgeCancel() bool {
 	s.forge(key, "555")
 	s.expect(claim{
 		kind: ledger.KindAmountDiffers, payments: []string{x.key}, transaction: key, why: "the list has another amount",
-		due: s.clock.Now().Add(soon), breaks: s.clock.Now(), broken: s.clock.Now().Add(soon),
+		due: s.clock.Now().Add(soon), breaks: s.clock.Now(), broken: s.clock.Now().Add(soon), day: s.today(),
 	})
 	return true
 }
@@ -318,8 +321,8 @@ func (s *story) forgeCapture() bool {
 	capture := s.lastTransaction(x.key)
 	s.forge(capture, "88888")
 	s.expect(claim{
-		kind: ledger.KindAmountDiffers, payments: []string{x.key}, transaction: capture, why: "the list has another amount",
-		due: s.clock.Now().Add(soon), breaks: s.clock.Now(), broken: s.clock.Now().Add(soon),
+		kind: ledger.KindAmountDiffers, payments: []string{x.key}, transaction: capture, taken: true, why: "the list has another amount",
+		due: s.clock.Now().Add(soon), breaks: s.clock.Now(), broken: s.clock.Now().Add(soon), day: s.today(),
 	})
 	return true
 }
@@ -349,7 +352,7 @@ func (s *story) oddRow(kind ledger.Kind, word, amount string) bool {
 	s.must(s.gateway.PutTransaction(s.row(key, x.key, x.order, word, amount, s.clock.Now())))
 	s.expect(claim{
 		kind: kind, payments: []string{x.key}, transaction: key, why: "the row cannot be read", due: s.clock.Now().Add(soon),
-		breaks: s.clock.Now(), broken: s.clock.Now().Add(soon), day: ledger.DayOf(s.clock.Now()),
+		breaks: s.clock.Now(), broken: s.clock.Now().Add(soon), day: s.today(), wordless: true,
 	})
 	return true
 }
@@ -359,8 +362,8 @@ func (s *story) strangeCapture() bool {
 	key := s.gateway.Authenticate(tosssim.Checkout{OrderID: fmt.Sprintf("order-unheard-%03d", s.foreign), Amount: 6_600})
 	s.must(s.gateway.Approve(key))
 	s.expect(claim{
-		kind: ledger.KindPaymentWithoutOrder, payments: []string{key}, transaction: s.lastTransaction(key), why: "no such order",
-		due: s.clock.Now().Add(soon), breaks: s.clock.Now(), broken: s.clock.Now().Add(soon),
+		kind: ledger.KindPaymentWithoutOrder, payments: []string{key}, transaction: s.lastTransaction(key), taken: true, why: "no such order",
+		due: s.clock.Now().Add(soon), breaks: s.clock.Now(), broken: s.clock.Now().Add(soon), day: s.today(),
 	})
 	s.tell("money under %s for an order nobody made", key)
 	return true
@@ -398,7 +401,7 @@ func (s *story) payTwice() bool {
 		return false
 	}
 	second := s.window(first)
-	first.spoilt, second.spoilt = true, true
+	first.spoilt, second.spoilt, second.second = true, true, true
 	s.must(s.gateway.Approve(second.key))
 	return true
 }

@@ -7,6 +7,6 @@
 // were injected, each once and of the right kind: no false alarm and no miss.
 //
 // Everything is in test files, so that none of it can reach the program. Start reading at story_test.go (a day), then
-// town_test.go (what a story is played on), acts_test.go, weather_test.go (faults), kills_test.go, breaks_test.go and
-// oracle_test.go. guards_test.go takes out the guards of the audit one by one and names the seed that notices.
+// town_test.go (what a story is played on), acts_test.go, weather_test.go (faults), kills_test.go, breaks_test.go,
+// mends_test.go (what is put right), signing_test.go and oracle_test.go. guards_test.go takes out the guards of the audit one by one and names the seed that notices.
 package sim

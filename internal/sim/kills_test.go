@@ -47,9 +47,14 @@ func (s *story) kill(at point) {
 	how := ways[s.rng.IntN(len(ways))]
 	for k := s.rng.IntN(most); ; k /= 2 {
 		s.observe()
+		read := s.front.reads()
 		s.line.Arm(k, how)
 		do()
+		if s.front.reads() > read {
+			s.readAt = s.clock.Now()
+		}
 		broke := s.line.Mend()
+		s.requireRead()
 		s.tell("the process %s round trip %d of %s: %v", how.Name, k, at, broke)
 		if broke {
 			s.killed = append(s.killed, at)

@@ -89,6 +89,7 @@ type record struct {
 	cells  map[cell]int
 	breaks map[string]int
 	audits int
+	signs  int
 	lines  []string
 }
 
@@ -113,6 +114,7 @@ func (r *record) add(t *testing.T, s *story, took time.Duration) {
 		audits += n
 	}
 	r.audits += audits
+	r.signs += s.signs
 	injected := 0
 	for at, n := range s.cells {
 		r.cells[at] += n
@@ -134,7 +136,7 @@ func (r *record) add(t *testing.T, s *story, took time.Duration) {
 // close prints the coverage, and writes the file that -csv names.
 func (r *record) close(t *testing.T) {
 	t.Helper()
-	t.Logf("%d seeds, %d audits, failed: %v\n%s\n%s", r.done, r.audits, r.failed, r.table(), r.injected())
+	t.Logf("%d seeds, %d audits, %d signatures, failed: %v\n%s\n%s", r.done, r.audits, r.signs, r.failed, r.table(), r.injected())
 	if r.want >= coveredFrom {
 		for _, f := range faults() {
 			for _, at := range points() {
@@ -146,6 +148,11 @@ func (r *record) close(t *testing.T) {
 		for _, b := range breaks() {
 			if r.breaks[b.name] == 0 {
 				t.Errorf("no seed has: %s", b.name)
+			}
+		}
+		for _, p := range passings() {
+			if r.breaks[p.name] == 0 {
+				t.Errorf("no seed has: %s", p.name)
 			}
 		}
 	}

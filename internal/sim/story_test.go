@@ -19,6 +19,8 @@ type story struct {
 
 	seed    uint64
 	rng     *rand.Rand
+	people  *rand.Rand // who signs what, so that it changes nothing else
+	late    *rand.Rand // what happens after the last day
 	opening time.Time
 	lines   []string
 
@@ -35,10 +37,16 @@ type story struct {
 	aged     map[string]bool // payments that were in doubt for too long
 	expired  map[string]int  // orders seen expired, with the captures their payments had then
 	unbooked map[string]bool // cancels that the books can never have
+	signed   map[ledger.Day]signature
+	returned map[string]bool // orders that were paid twice, and whose second payment was given back
+	mends    []mend
+	storm    bool
+	checked  int64 // the newest closing run that was held against what the list had said
 
 	days     int
 	kills    int
 	accepts  int
+	signs    int
 	edited   bool      // the books were edited behind everybody's back
 	readAt   time.Time // when the gateway last answered with its list
 	verdicts map[string]int
@@ -52,6 +60,7 @@ type sale struct {
 	won, credits, spent  int64
 	method               tosssim.Method
 	fell                 time.Time // when its deposit last fell back
+	second               bool      // of an order that is paid already
 	spoilt               bool      // something about it was made to contradict itself: nobody touches it any more
 }
 
@@ -69,7 +78,8 @@ func newStory(tb testing.TB, seed uint64) *story {
 	s := &story{
 		town: newTown(tb, opening, listing(rng)), seed: seed, rng: rng, opening: opening, aged: map[string]bool{},
 		expired: map[string]int{}, unbooked: map[string]bool{}, verdicts: map[string]int{}, cells: map[cell]int{},
-		breaks: map[string]int{},
+		breaks: map[string]int{}, signed: map[ledger.Day]signature{}, returned: map[string]bool{},
+		people: rand.New(rand.NewPCG(seed, 0x7369676e)), late: rand.New(rand.NewPCG(seed, 0x6c617465)),
 	}
 	tb.Cleanup(func() {
 		if tb.Failed() || *storyFlag {
@@ -97,6 +107,7 @@ func (s *story) play() {
 			return
 		}
 	}
+	s.afterwards()
 	s.quiesce()
 	s.judge(true)
 	s.tamper()
@@ -149,6 +160,7 @@ func (s *story) day() {
 	if s.rng.IntN(2) == 0 {
 		s.accept()
 	}
+	s.sign()
 }
 
 // agenda draws what happens today, and in which order.
@@ -263,9 +275,20 @@ func (s *story) quiesce() {
 	s.heal()
 	s.finishAll()
 	pauses := append([]time.Duration{45 * time.Second}, tosssim.RedeliverySchedule()...)
-	for _, pause := range append(pauses, time.Hour, 25*time.Hour, 25*time.Hour) {
+	pauses = append(pauses, time.Hour, 25*time.Hour, 25*time.Hour)
+	for n, pause := range pauses {
 		if s.rng.IntN(8) == 0 {
 			s.accept()
+		}
+		if s.people.IntN(3) == 0 {
+			s.sign()
+		}
+		switch n {
+		case len(pauses) - 4: // the list of the last days is read again some more times
+			s.putRight(false)
+			s.pass(8 * time.Hour)
+		case len(pauses) - 2: // what was owed for too long is known
+			s.putRight(true)
 		}
 		s.pass(pause)
 	}
@@ -275,4 +298,5 @@ func (s *story) quiesce() {
 func (s *story) closeDays() {
 	s.Helper()
 	s.must(s.app.CloseDays(s.ctx()))
+	s.requireRead()
 }
