@@ -13,6 +13,8 @@ import (
 // MismatchFilter says which mismatches a list shows. What is not set is not asked for.
 type MismatchFilter struct {
 	Status     MismatchStatus // "" = all that are not resolved
+	Resolution Resolution     // those resolved in this way
+	From, To   Day            // those resolved from the one business day to the other, both with it
 	Kind       Kind
 	Assignee   Actor
 	OrderID    string
@@ -33,6 +35,9 @@ func (f MismatchFilter) where() (conditions []string, args pgx.StrictNamedArgs) 
 		conditions = append(conditions, condition)
 		args[name] = value
 	}
+	if f.Status == "" && f.resolvedOnly() {
+		f.Status = MismatchResolved
+	}
 	if f.Status == "" {
 		conditions = append(conditions, `m.status <> 'resolved'`)
 	} else {
@@ -40,6 +45,15 @@ func (f MismatchFilter) where() (conditions []string, args pgx.StrictNamedArgs) 
 	}
 	if f.Status == MismatchOpen || f.Status == MismatchAcknowledged {
 		conditions = append(conditions, `m.status <> 'resolved'`)
+	}
+	if f.Resolution != "" {
+		set(`m.resolved_as = @resolution`, "resolution", f.Resolution)
+	}
+	if f.From != "" {
+		set(`m.resolved_at >= @from`, "from", f.From.Start())
+	}
+	if f.To != "" {
+		set(`m.resolved_at < @to`, "to", f.To.End())
 	}
 	if f.Kind != "" {
 		set(`m.kind = @kind`, "kind", f.Kind)
@@ -65,6 +79,9 @@ func (f MismatchFilter) where() (conditions []string, args pgx.StrictNamedArgs) 
 	}
 	return conditions, args
 }
+
+// resolvedOnly reports whether only resolved ones can fit.
+func (f MismatchFilter) resolvedOnly() bool { return f.Resolution != "" || f.From != "" || f.To != "" }
 
 // ListMismatches reads one page, newest first, and what the next page begins before; 0 when there is none. A mismatch
 // keeps its number for ever, so that pages neither skip nor repeat one whatever happens between them.

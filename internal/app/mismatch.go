@@ -30,16 +30,19 @@ type mismatchCommand struct {
 }
 
 type mismatchList struct {
-	Status    string `help:"open, acknowledged or resolved."`
-	Kind      string `help:"What is wrong, as in cancel_missing_here."`
-	Assignee  string `help:"os:<user> or api:<key>."`
-	Order     string `help:"Order id."`
-	Payment   string `help:"Payment key."`
-	Incident  int64  `help:"Number of an incident."`
-	MinAmount string `name:"min-amount" help:"Money at risk, at least."`
-	Currency  string `default:"KRW" help:"Currency of --min-amount."`
-	Before    int64  `help:"Begin below this number."`
-	Limit     int    `default:"50" help:"How many, at most 200."`
+	Status     string `help:"open, acknowledged or resolved."`
+	Resolution string `help:"Those resolved in one way: auto, fixed or accepted."`
+	From       string `help:"Those resolved on this day (KST) or later."`
+	To         string `help:"Those resolved on this day (KST) or earlier."`
+	Kind       string `help:"What is wrong, as in cancel_missing_here."`
+	Assignee   string `help:"os:<user> or api:<key>."`
+	Order      string `help:"Order id."`
+	Payment    string `help:"Payment key."`
+	Incident   int64  `help:"Number of an incident."`
+	MinAmount  string `name:"min-amount" help:"Money at risk, at least."`
+	Currency   string `default:"KRW" help:"Currency of --min-amount."`
+	Before     int64  `help:"Begin below this number."`
+	Limit      int    `default:"50" help:"How many, at most 200."`
 }
 
 type mismatchID struct {
@@ -138,7 +141,7 @@ func (s mismatchStep) change(step ledger.Step) ledger.Change {
 
 func (l mismatchList) filter() (ledger.MismatchFilter, error) {
 	f := ledger.MismatchFilter{
-		Status: ledger.MismatchStatus(l.Status), Kind: ledger.Kind(l.Kind), Assignee: ledger.Actor(l.Assignee), OrderID: l.Order,
+		Status: ledger.MismatchStatus(l.Status), Resolution: ledger.Resolution(l.Resolution), From: ledger.Day(l.From), To: ledger.Day(l.To), Kind: ledger.Kind(l.Kind), Assignee: ledger.Actor(l.Assignee), OrderID: l.Order,
 		PaymentKey: l.Payment, Incident: l.Incident, Before: l.Before, Limit: l.Limit,
 	}
 	if l.MinAmount != "" {

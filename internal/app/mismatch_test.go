@@ -161,6 +161,9 @@ func TestMain_Mismatch(t *testing.T) {
 	}
 	run(0, "6,000 KRW", "mismatch", "list")
 	run(0, "no mismatches", "mismatch", "list", "--status", "resolved")
+	run(0, "no mismatches", "mismatch", "list", "--resolution", "accepted")
+	run(1, "resolution must be auto, fixed or accepted", "mismatch", "list", "--resolution", "odd")
+	run(1, "days of the form 2006-01-02", "mismatch", "list", "--from", "30-11-2026")
 	run(1, "no such kind", "mismatch", "list", "--kind", "odd")
 	run(0, `"mismatch_id": 2`, "mismatch", "list", "--json", "--min-amount", "5,000")
 	run(0, "a second person must confirm", "mismatch", "show", "2")
@@ -169,6 +172,8 @@ func TestMain_Mismatch(t *testing.T) {
 	run(0, "os:park", "mismatch", "assign", "1", "--to", "os:park")
 	run(1, "must be os:<user>", "mismatch", "assign", "1", "--to", "park")
 	run(0, "resolved, fixed", "mismatch", "resolve", "1", "--as", "fixed")
+	run(0, "by os:"+me.Username+", ", "mismatch", "list", "--resolution", "fixed", "--from", "2000-01-01")
+	run(0, "no mismatches", "mismatch", "list", "--resolution", "fixed", "--to", "2000-01-01")
 	run(0, "open, fixed?", "mismatch", "resolve", "2", "--as", "fixed")
 	run(1, "who proposed it cannot confirm it", "mismatch", "confirm", "2")
 	if status, answer := w.api(leeSecret, "POST", "/v1/mismatches/2/withdraw", ""); status != 200 {

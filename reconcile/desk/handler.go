@@ -20,7 +20,8 @@ const bodyMax = 16 << 10
 
 func invalid(detail string) error { return web.WithDetail(ErrRequest, detail) }
 
-// ListMismatches serves GET /v1/mismatches: those that are not resolved, or of a status asked for, newest first.
+// ListMismatches serves GET /v1/mismatches: those that are not resolved, or of a status, a resolution
+// or days of resolution asked for, newest first.
 func (d *Desk) ListMismatches(w http.ResponseWriter, r *http.Request) error {
 	f, err := filterOf(r)
 	if err != nil {
@@ -39,7 +40,9 @@ func filterOf(r *http.Request) (ledger.MismatchFilter, error) {
 	var f ledger.MismatchFilter
 	query := r.URL.Query()
 	for name := range query {
-		if !slices.Contains([]string{"status", "kind", "assignee", "order_id", "payment_key", "incident_id", "min_amount", "currency", "before", "limit"}, name) {
+		if !slices.Contains([]string{
+			"status", "resolution", "from", "to", "kind", "assignee", "order_id", "payment_key", "incident_id", "min_amount", "currency", "before", "limit",
+		}, name) {
 			return f, invalid("no such parameter: " + strconv.QuoteToASCII(name))
 		}
 	}
@@ -47,6 +50,7 @@ func filterOf(r *http.Request) (ledger.MismatchFilter, error) {
 		return f, err
 	}
 	f.Status, f.Kind = ledger.MismatchStatus(query.Get("status")), ledger.Kind(query.Get("kind"))
+	f.Resolution, f.From, f.To = ledger.Resolution(query.Get("resolution")), ledger.Day(query.Get("from")), ledger.Day(query.Get("to"))
 	f.Assignee, f.OrderID, f.PaymentKey = ledger.Actor(query.Get("assignee")), query.Get("order_id"), query.Get("payment_key")
 	numbers := map[string]*int64{"incident_id": &f.Incident, "before": &f.Before}
 	for name, into := range numbers {
@@ -80,10 +84,19 @@ func CheckFilter(f ledger.MismatchFilter) error {
 	switch {
 	case f.Status != "" && !slices.Contains(ledger.MismatchStatuses(), f.Status):
 		return invalid("status must be open, acknowledged or resolved")
+	case f.Resolution != "" && !slices.Contains(ledger.Resolutions(), f.Resolution):
+		return invalid("resolution must be auto, fixed or accepted")
+	case !dayOrNone(f.From) || !dayOrNone(f.To):
+		return invalid("from and to must be days of the form 2006-01-02")
 	case f.Kind != "" && !slices.Contains(ledger.Kinds(), f.Kind):
 		return invalid("there is no such kind")
 	}
 	return nil
+}
+
+func dayOrNone(day ledger.Day) bool {
+	_, err := ledger.ParseDay(string(day))
+	return day == "" || err == nil
 }
 
 func number(text, name string, into *int64) error {

@@ -16,13 +16,21 @@ import (
 // WriteText writes the page for a terminal.
 func (l MismatchList) WriteText(w io.Writer) error {
 	t := table{
-		heads: []string{"NO", "STATUS", "KIND", "AT RISK", "ORDER", "OPENED", "ASSIGNEE", "DETAIL"}, right: []int{0, 3},
+		heads: []string{"NO", "STATUS", "KIND", "AT RISK", "ORDER", "OPENED", "ASSIGNEE", "DETAIL", "RESOLVED"}, right: []int{0, 3},
 		none: "no mismatches", more: moreOf("--before", l.Next),
 	}
 	for _, m := range l.Mismatches {
-		t.add(fmt.Sprint(m.ID), m.state(), string(m.Kind), money(m.money), m.OrderID, ledger.Stamp(m.OpenedAt), string(m.Assignee), m.Detail)
+		t.add(fmt.Sprint(m.ID), m.state(), string(m.Kind), money(m.money), m.OrderID, ledger.Stamp(m.OpenedAt), string(m.Assignee), m.Detail, m.resolution())
 	}
 	return t.write(w)
+}
+
+// resolution is who resolved it, when and why; nothing where nobody did.
+func (m MismatchView) resolution() string {
+	if m.ResolvedAt == nil {
+		return ""
+	}
+	return strings.TrimSuffix(fmt.Sprintf("by %s, %s: %s", m.ResolvedBy, ledger.Stamp(*m.ResolvedAt), m.Note), ": ")
 }
 
 // state is the status with what happens to it.
