@@ -120,7 +120,7 @@ func (r *round) dependOn(ctx context.Context, payments []string) (keys, error) {
 		UNION ALL
 		SELECT 'capture', j.key
 		FROM unnest(@payments::text[]) AS p (payment_key)
-		CROSS JOIN LATERAL (SELECT x.key FROM audit_judged x WHERE x.subject = 'capture' AND x.key = p.payment_key LIMIT 1) j`,
+		CROSS JOIN LATERAL (SELECT x.key FROM audit_judged x WHERE x.subject = 'capture' AND x.payment_key = p.payment_key LIMIT 1) j`,
 		pgx.StrictNamedArgs{"payments": payments})
 	if err != nil {
 		return keys{}, fmt.Errorf("look for what depends on it: %w", err)
@@ -196,7 +196,7 @@ func (r *round) takenChanges(ctx context.Context, payments []string) ([]change, 
 	before, err := r.remembered(ctx, `
 		SELECT `+memoryColumns+`
 		FROM unnest(@payments::text[]) AS p (key)
-		CROSS JOIN LATERAL (SELECT `+memoryKept+` FROM audit_judged x WHERE x.subject = 'capture' AND x.key = p.key LIMIT 1) j`,
+		CROSS JOIN LATERAL (SELECT `+memoryKept+` FROM audit_judged x WHERE x.subject = 'capture' AND x.payment_key = p.key LIMIT 1) j`,
 		pgx.StrictNamedArgs{"payments": payments})
 	if err != nil {
 		return nil, err

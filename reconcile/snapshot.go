@@ -74,7 +74,7 @@ type coverage struct {
 const lookedAtWindow = `
 		touched AS (
 			SELECT count(*) FILTER (WHERE result = 'complete')::integer AS runs, count(*) FILTER (WHERE result = 'failed')::integer AS failed
-			FROM list_runs WHERE tstzrange(window_from, window_to, '[]') && tstzrange(@from, @to)),
+			FROM list_runs WHERE tstzrange(window_from, window_to, '[]') && tstzrange(@from, GREATEST(@from::timestamptz, @to))),
 		held AS (
 			SELECT count(*)::integer AS rows, count(*) FILTER (WHERE is_foreign)::integer AS foreign_rows
 			FROM mirror WHERE at >= @from AND at < @to)`

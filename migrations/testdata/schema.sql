@@ -1910,7 +1910,7 @@ CREATE INDEX audit_judged_by_list ON public.audit_judged USING btree (recheck_as
 
 -- Name: audit_judged_captures; Type: INDEX; Schema: public; Owner: -
 
-CREATE INDEX audit_judged_captures ON public.audit_judged USING btree (key) WHERE (subject = 'capture'::text);
+CREATE INDEX audit_judged_captures ON public.audit_judged USING hash (payment_key) WHERE (subject = 'capture'::text);
 
 -- Name: audit_judged_of_order; Type: INDEX; Schema: public; Owner: -
 
@@ -1962,7 +1962,7 @@ CREATE INDEX cancels_of_payment ON public.cancels USING btree (payment_key);
 
 -- Name: cancels_void_of_payment; Type: INDEX; Schema: public; Owner: -
 
-CREATE INDEX cancels_void_of_payment ON public.cancels USING btree (payment_key) WHERE (amount = 0);
+CREATE INDEX cancels_void_of_payment ON public.cancels USING hash (payment_key) WHERE (amount = 0);
 
 -- Name: captures_by_reversal; Type: INDEX; Schema: public; Owner: -
 
