@@ -141,25 +141,59 @@ func TestGuards(t *testing.T) {
 	if !*guardsFlag {
 		t.Skip("run make sim-guards")
 	}
-	before := noticedBefore(t)
-	var table strings.Builder
-	table.WriteString("| guard taken out | in | seed that notices | by |\n|---|---|---:|---|\n")
+	table := readTable(t)
 	for _, g := range guards() {
 		if !strings.Contains(g.name, *guardFlag) {
 			continue
 		}
-		seed, words := g.takeOut(t, before[g.name])
+		seed, words := g.takeOut(t, table[g.name].seed)
 		if seed == "" {
 			t.Errorf("no seed notices that this is gone: %s", g.name)
 			seed, words = "none", ""
 		}
 		_, _ = fmt.Fprintf(os.Stderr, "%s: seed %s: %s\n", g.name, seed, words)
-		fmt.Fprintf(&table, "| %s | `%s` | %s | %s |\n", g.name, g.file, seed, strings.ReplaceAll(words, "|", "/"))
+		table[g.name] = noticed{g.file, seed, strings.ReplaceAll(words, "|", "/")}
+		table.write(t)
 	}
-	if *tableFlag != "" {
-		if err := os.WriteFile(*tableFlag, []byte(table.String()), 0o600); err != nil {
-			t.Error(err)
+}
+
+// noticed is which seed noticed that a guard was gone, and by what.
+type noticed struct{ file, seed, words string }
+
+// results are those of every guard that was taken out, by its name. The file has them after each, so that a run that was
+// broken off is not lost, and the next one plays the likely seed first.
+type results map[string]noticed
+
+func readTable(t *testing.T) results {
+	t.Helper()
+	found := results{}
+	if *tableFlag == "" {
+		return found
+	}
+	text, err := os.ReadFile(*tableFlag)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	for _, row := range regexp.MustCompile("(?m)^\\| (.*?) \\| `(.*?)` \\| (\\d+) \\| (.*?) \\|$").FindAllSubmatch(text, -1) {
+		found[string(row[1])] = noticed{string(row[2]), string(row[3]), string(row[4])}
+	}
+	return found
+}
+
+func (r results) write(t *testing.T) {
+	t.Helper()
+	if *tableFlag == "" {
+		return
+	}
+	var table strings.Builder
+	table.WriteString("| guard taken out | in | seed that notices | by |\n|---|---|---:|---|\n")
+	for _, g := range guards() {
+		if n, ok := r[g.name]; ok {
+			fmt.Fprintf(&table, "| %s | `%s` | %s | %s |\n", g.name, n.file, n.seed, n.words)
 		}
+	}
+	if err := os.WriteFile(*tableFlag, []byte(table.String()), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -183,23 +217,6 @@ func (g guard) mutated() ([]byte, error) {
 		return nil, fmt.Errorf("%s: %q stands in %s %d times, want once", g.name, g.old, g.file, n)
 	}
 	return bytes.Replace(text, []byte(g.old), []byte(g.new), 1), nil
-}
-
-// noticedBefore are the seeds that an earlier table names, by guard.
-func noticedBefore(t *testing.T) map[string]string {
-	t.Helper()
-	seeds := map[string]string{}
-	if *tableFlag == "" {
-		return seeds
-	}
-	text, err := os.ReadFile(*tableFlag)
-	if err != nil && !os.IsNotExist(err) {
-		t.Fatal(err)
-	}
-	for _, row := range regexp.MustCompile(`(?m)^\| (.*?) \| .*? \| (\d+) \|`).FindAllSubmatch(text, -1) {
-		seeds[string(row[1])] = string(row[2])
-	}
-	return seeds
 }
 
 // takeOut plays seeds without the guard, the likely one alone at first, and returns one that notices, and what it said.
@@ -231,15 +248,15 @@ func (g guard) takeOut(t *testing.T, likely string) (seed, words string) {
 		return "", ""
 	}
 	if likely != "" {
-		if seed, words = g.noticed(t, binary, likely); seed != "" {
+		if seed, words = g.plays(t, binary, likely); seed != "" {
 			return seed, words
 		}
 	}
-	return g.noticed(t, binary, fmt.Sprintf("1-%d", guardSeeds))
+	return g.plays(t, binary, fmt.Sprintf("1-%d", guardSeeds))
 }
 
-// noticed plays seeds until one fails.
-func (g guard) noticed(t *testing.T, binary, seeds string) (seed, words string) {
+// plays goes through seeds until one fails.
+func (g guard) plays(t *testing.T, binary, seeds string) (seed, words string) {
 	t.Helper()
 	run := exec.CommandContext(t.Context(), binary, "-test.run", "^TestSeeds$", "-test.parallel", "3", "-test.timeout", "0",
 		"-seeds", seeds, "-first")
