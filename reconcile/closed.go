@@ -200,20 +200,21 @@ type figureKey struct {
 func figureNames() []string {
 	return []string{
 		"gateway", "canceled", "pending", "accepted", "unexplained", "not_yet_listed", figureAcceptedBeside, "breaks",
-		"captures_listed", "captures_booked", "captures_pending", figureCapturesAccepted, "captures_missing",
+		"captures_listed", "captures_booked", "captures_pending", figureCapturesAccepted, "captures_missing", figureTakenBack,
 	}
 }
 
-// Two figures say something only where a person accepted a difference. A day without one is closed in the same bytes as
-// before there were these figures.
+// Three figures say something only where a person accepted a difference, or where the list takes a deposit back. A day
+// without any is closed in the same bytes as before there were these figures.
 const (
 	figureAcceptedBeside   = string(LineAcceptedBeside)
 	figureCapturesAccepted = "captures_accepted"
+	figureTakenBack        = "captures_taken_back"
 )
 
 // said reports whether the closed statement has a line for the figure.
 func (k figureKey) said(f Figure) bool {
-	return f != (Figure{}) || (k.Name != figureAcceptedBeside && k.Name != figureCapturesAccepted)
+	return f != (Figure{}) || (k.Name != figureAcceptedBeside && k.Name != figureCapturesAccepted && k.Name != figureTakenBack)
 }
 
 // figures are the figures of a closed day. A currency that anything is said of has every one.
@@ -244,6 +245,7 @@ func (s Statement) figures() map[figureKey]Figure {
 		put(c.Currency, "captures_pending", c.Pending)
 		put(c.Currency, figureCapturesAccepted, c.Accepted)
 		put(c.Currency, "captures_missing", c.Missing)
+		put(c.Currency, figureTakenBack, c.TakenBack)
 	}
 	return figures
 }

@@ -1,6 +1,7 @@
 package reconcile_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -97,6 +98,12 @@ func TestDeposit_FallsBackDaysLater(t *testing.T) {
 				}
 				st := s.pass(time.Minute)
 				asked := len(st.Captures) == 1 && st.Captures[0].TakenBack == reconcile.Figure{Count: 1, Amount: 10_000}
+				if asked {
+					s.closeDay(monday)
+					if got := s.text(`SELECT convert_from(closed, 'UTF8') FROM audit_runs WHERE scope = 'day' ORDER BY run_id DESC LIMIT 1`); !strings.Contains(got, "KRW captures_taken_back 1 10000\n") {
+						t.Errorf("the closed day does not say why it is pending:\n%s", got)
+					}
+				}
 				if want := map[bool]reconcile.Verdict{false: reconcile.VerdictReconciled, true: reconcile.VerdictPending}[asked]; st.Verdict != want ||
 					asked != (s.number(`SELECT count(*) FROM mirror WHERE missing_since IS NOT NULL`) == 1 && s.payment(key).Status == ledger.StatusDone) {
 					t.Fatalf("after %s: got %s with %+v", waited, st.Verdict, st.Line(reconcile.LineBreaks, ledger.KRW).Entries)

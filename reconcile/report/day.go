@@ -119,7 +119,7 @@ func lineRows(s reconcile.Statement) []Row {
 
 func captureColumns() []Column {
 	columns := []Column{{"currency", TypeWord}}
-	for _, name := range []string{"listed", "booked", "pending", "accepted", "missing"} {
+	for _, name := range []string{"listed", "booked", "pending", "accepted", "missing", "taken_back"} {
 		columns = append(columns, Column{name + "_count", TypeCount}, Column{name + "_amount", TypeMoney})
 	}
 	return columns
@@ -129,7 +129,7 @@ func captureRows(s reconcile.Statement) []Row {
 	var rows []Row
 	for _, c := range s.Captures {
 		row := Row{word(c.Currency)}
-		for _, f := range []reconcile.Figure{c.Listed, c.Booked, c.Pending, c.Accepted, c.Missing} {
+		for _, f := range []reconcile.Figure{c.Listed, c.Booked, c.Pending, c.Accepted, c.Missing, c.TakenBack} {
 			row = append(row, Count(f.Count), money(f.Amount, c.Currency))
 		}
 		rows = append(rows, row)

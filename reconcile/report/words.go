@@ -81,7 +81,7 @@ var koreanNames = map[string]string{
 	"captures_accepted_count": "승인인정차이건수", "captures_accepted_amount": "승인인정차이금액",
 	"captures_missing_count": "승인누락건수", "captures_missing_amount": "승인누락금액",
 	"accepted_beside_count": "합계밖인정차이건수", "accepted_beside_amount": "합계밖인정차이금액",
-	"missing_count": "누락건수", "missing_amount": "누락금액", "orders_gateway": "PG취소주문", "orders_canceled": "취소완료주문",
+	"missing_count": "누락건수", "missing_amount": "누락금액", "taken_back_count": "입금철회건수", "taken_back_amount": "입금철회금액", "orders_gateway": "PG취소주문", "orders_canceled": "취소완료주문",
 	"orders_pending": "대기주문", "orders_other": "기타주문", "name": "주문명", "status": "상태", "credits": "적립",
 	"created_at": "생성시각", "expires_at": "만료시각", "updated_at": "변경시각", "surplus": "초과결제", "method": "결제수단",
 	"captured": "승인금액", "canceled": "취소금액", "balance": "잔액", "attempt": "시도", "reason": "사유코드",
