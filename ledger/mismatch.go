@@ -22,7 +22,7 @@ const standsAccepted = `(m.resolved_as IS NOT DISTINCT FROM 'accepted'
 const opensAgain = `(m.status = 'resolved' AND NOT ` + standsAccepted + `)`
 
 // seenAgain ends a statement that inserts findings into mismatches AS m. A proposal falls when the money at risk is
-// another than that it was made about.
+// another than that it was made about, or when a signed day says something else.
 const seenAgain = `
 		ON CONFLICT (fingerprint) DO UPDATE
 		SET last_seen_at = excluded.last_seen_at, times_seen = m.times_seen + 1,
@@ -33,7 +33,8 @@ const seenAgain = `
 			note = CASE WHEN ` + opensAgain + ` THEN '' ELSE m.note END,
 			incident_id = CASE WHEN NOT ` + opensAgain + ` THEN m.incident_id END,
 			opened_run = CASE WHEN ` + opensAgain + ` THEN excluded.opened_run ELSE m.opened_run END,
-			proposal = CASE WHEN (m.currency, m.amount) IS NOT DISTINCT FROM (excluded.currency, excluded.amount) THEN m.proposal END,
+			proposal = CASE WHEN (m.currency, m.amount) IS NOT DISTINCT FROM (excluded.currency, excluded.amount)
+				AND (m.kind <> 'signed_day_changed' OR m.gateway ->> 'facts' = excluded.gateway ->> 'facts') THEN m.proposal END,
 			currency = CASE WHEN ` + standsAccepted + ` THEN m.currency ELSE excluded.currency END,
 			amount = CASE WHEN ` + standsAccepted + ` THEN m.amount ELSE excluded.amount END,
 			detail = CASE WHEN ` + standsAccepted + ` THEN m.detail ELSE excluded.detail END,

@@ -84,7 +84,7 @@ func TestCloseDays_OldDays(t *testing.T) {
 	s.exec(`UPDATE list_covered SET stretches = stretches - '{[2026-10-19 01:00:00+00, 2026-10-19 02:00:00+00)}'`)
 	for n, want := range []int{35 + 7, 2, 0} {
 		days := s.close()
-		if len(days) != want || (n == 0 && days[0].Day != "2026-10-17") {
+		if len(days) != want || (n == 0 && days[35].Day != "2026-10-17") {
 			t.Errorf("tick %d: got %d days from %+v, want %d", n, len(days), days, want)
 		}
 		for _, d := range days {
@@ -94,7 +94,21 @@ func TestCloseDays_OldDays(t *testing.T) {
 		}
 		s.clock.Advance(11 * time.Minute)
 	}
+	if n := s.number(`SELECT count(*) FROM days_to_close`); n != 1 {
+		t.Errorf("got %d days noted, want the one that cannot be seen whole", n)
+	}
 	s.poll() // fills the gap
+	noted := func(when string) {
+		t.Helper()
+		if got := s.text(`SELECT string_agg(day::text, ' ') FROM days_to_close`); got != "2026-10-19" {
+			t.Errorf("noted %s: got %s", when, got)
+		}
+	}
+	noted("by the read")
+	s.exec(`DELETE FROM days_to_close`)
+	_, _, err := s.Auditor.RunNightly(t.Context())
+	s.must(err)
+	noted("at night")
 	for n, want := range []int{1, 0} {
 		if days := s.close(); len(days) != want || (want == 1 && (days[0].Day != "2026-10-19" || days[0].Verdict != reconcile.VerdictReconciled)) {
 			t.Errorf("the gap is filled, tick %d: got %d days, %+v", n, len(days), days)

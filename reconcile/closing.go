@@ -63,38 +63,62 @@ func (c Config) closable(now time.Time, args pgx.StrictNamedArgs) pgx.StrictName
 	return args
 }
 
-// noteReadable notes the days that a read which has ended touches, or to whose proof it belongs, where they are older than
-// those that are closed anyway and no run has seen them whole: the books were opened long ago, or a gap was filled late.
-const noteReadable = `
-			INSERT INTO days_to_close AS t (day, since)
-			SELECT d::date, @now
-			FROM ended
-			CROSS JOIN LATERAL generate_series((GREATEST(window_from - @lag::interval, @opens) AT TIME ZONE 'Asia/Seoul')::date::timestamp,
-				LEAST((window_to AT TIME ZONE 'Asia/Seoul')::date, @oldest::date - 1)::timestamp, interval '1 day') AS d
-			WHERE result = 'complete'
+// noteUnclosed notes the business days of a series d that the list was read for, from the opening of the books or their start
+// to the list's lag after their end, and that no run has seen whole. Without an opening nothing says where older books begin.
+const noteUnclosed = `
+				AND covers.stretches @> tstzrange(GREATEST(d AT TIME ZONE 'Asia/Seoul', @opens), (d + interval '1 day') AT TIME ZONE 'Asia/Seoul' + @lag::interval)
+				AND (d + interval '1 day') AT TIME ZONE 'Asia/Seoul' > @opens
 				AND NOT EXISTS (SELECT 1 FROM audit_runs a WHERE a.day = d::date AND a.closed IS NOT NULL OFFSET 0)
 			ORDER BY d
 			ON CONFLICT (day) DO UPDATE SET since = GREATEST(t.since, excluded.since)`
 
-// noted are those whose turn it is: the ones that wait longest first, and one that could not be seen whole each hour, or at
-// once when it is noted again.
+// noteReadable notes those of the days that a read which has ended touches, or to whose proof it belongs, that are older than
+// those that are closed anyway: the books were opened long ago, or a gap was filled late.
+const noteReadable = `
+			INSERT INTO days_to_close AS t (day, since)
+			SELECT d::date, @now
+			FROM ended
+			CROSS JOIN covered AS covers
+			CROSS JOIN LATERAL generate_series(((window_from - @lag::interval) AT TIME ZONE 'Asia/Seoul')::date::timestamp,
+				LEAST((window_to AT TIME ZONE 'Asia/Seoul')::date, @oldest::date - 1)::timestamp, interval '1 day') AS d
+			WHERE result = 'complete'` + noteUnclosed
+
+// noteOld notes all of them, once a night: those of an opening that was moved back, of a service that closed no old days, or
+// whose closing failed for as long as they were closed anyway.
+func (a *Auditor) noteOld(ctx context.Context) error {
+	now := a.cfg.now()
+	_, err := a.cfg.DB.Exec(ctx, `
+			INSERT INTO days_to_close AS t (day, since)
+			SELECT d::date, @now
+			FROM list_covered AS covers
+			CROSS JOIN LATERAL generate_series((@opens AT TIME ZONE 'Asia/Seoul')::date::timestamp, @oldest::date - interval '1 day', interval '1 day') AS d
+			WHERE true`+noteUnclosed,
+		pgx.StrictNamedArgs{"now": now, "opens": postgres.NullTime(a.cfg.OpeningAt), "lag": a.cfg.ListLag, "oldest": oldestClosed(now)})
+	if err != nil {
+		return fmt.Errorf("note old days that are not closed: %w", err)
+	}
+	return nil
+}
+
+// noted are those whose turn it is: what changed since it was closed first, then the ones that wait longest. One that could
+// not be seen whole is looked at each hour, or at once when it is noted again.
 const noted = `
 			SELECT m.day FROM days_to_close m
 			LEFT JOIN LATERAL (
-				SELECT r.verdict, r.started_at FROM audit_runs r
+				SELECT r.closed IS NOT NULL AS whole, r.started_at FROM audit_runs r
 				WHERE r.scope = 'day' AND r.day = m.day
 				ORDER BY r.started_at DESC
 				LIMIT 1) r ON true
-			WHERE m.day < @oldest::date AND (r.verdict IS NULL
-				OR (r.started_at <= @unread AND (r.started_at <= @again OR r.started_at < m.since OR r.verdict NOT IN ('incomplete', 'error'))))
-			ORDER BY r.started_at NULLS FIRST, m.day
+			WHERE m.day < @oldest::date AND (r.whole IS NULL
+				OR (r.started_at <= @unread AND (r.whole OR r.started_at <= @again OR r.started_at < m.since)))
+			ORDER BY r.whole IS NOT TRUE, r.started_at NULLS FIRST, m.day
 			LIMIT @noted_most`
 
 // oldestClosed is the first business day that is closed whether or not anything of it is noted.
 func oldestClosed(now time.Time) string { return string(ledger.DayOf(now.Add(-closingDays * day))) }
 
-// openDays lists the days to audit now. Older ones are among them that are noted, because anything changed since they were
-// closed or because the list was read for them only now: some at a time, so that the last days do not wait for them.
+// openDays lists the days to audit now, those of the last weeks first. Older ones are among them that are noted, because
+// anything changed since they were closed or because the list was read for them only now: some at a time.
 func (a *Auditor) openDays(ctx context.Context) ([]ledger.Day, error) {
 	now := a.cfg.now()
 	rows, err := a.cfg.DB.Query(ctx, `
@@ -118,7 +142,7 @@ func (a *Auditor) openDays(ctx context.Context) ([]ledger.Day, error) {
 					AND c.recorded_at >= r.started_at - @commits_within::interval)
 				OR EXISTS (SELECT 1 FROM captures c WHERE (c.captured_at AT TIME ZONE 'Asia/Seoul')::date = d::date
 					AND c.recorded_at >= r.started_at - @commits_within::interval)))
-		ORDER BY d`,
+		ORDER BY d < @oldest::date, d`,
 		a.cfg.closable(now, pgx.StrictNamedArgs{
 			"unread": now.Add(-closeAgainUnread), "again": now.Add(-closeAgain), "commits_within": commitsWithin, "noted_most": notedMost,
 		}))
@@ -133,8 +157,8 @@ func (a *Auditor) openDays(ctx context.Context) ([]ledger.Day, error) {
 }
 
 // RunNightly audits everything once a night. The audits themselves say whether tonight's is done, so that a missed tick
-// is made up for; one that failed or could not tell is made again within the hour. After it, the books of the last weeks
-// are held against the journal.
+// is made up for; one that failed or could not tell is made again within the hour. After it, old days that are not closed
+// are noted, and the books of the last weeks are held against the journal.
 func (a *Auditor) RunNightly(ctx context.Context) (s Statement, ran bool, err error) {
 	now := a.cfg.now()
 	rows, err := a.cfg.DB.Query(ctx, `
@@ -152,6 +176,9 @@ func (a *Auditor) RunNightly(ctx context.Context) (s Statement, ran bool, err er
 		return Statement{}, false, nil
 	}
 	if s, err = a.Run(ctx, Scope{Name: ScopeAll}); err != nil {
+		return s, true, err
+	}
+	if err := a.noteOld(ctx); err != nil {
 		return s, true, err
 	}
 	return s, true, a.proveDays(ctx)

@@ -140,7 +140,8 @@ func unavailable(err error) error {
 	switch {
 	case errors.Is(err, ErrClosingBusy):
 		return web.WithRetryAfter(err, retryBusy)
-	case errors.Is(err, ErrDayNotClosed), errors.Is(err, ErrDayDiffers), errors.Is(err, ErrSignature):
+	case errors.Is(err, ErrDayNotClosed), errors.Is(err, ErrDayDiffers), errors.Is(err, ErrNotAcknowledged),
+		errors.Is(err, ErrSignature):
 		return web.WithDetail(err, err.Error())
 	case postgres.IsUnavailable(err) && !errors.Is(err, postgres.ErrCommitUnknown):
 		return web.WithRetryAfter(fmt.Errorf("%w: %w", ErrUnavailable, err), 2*time.Second)

@@ -246,7 +246,7 @@ func (s *Sweeper) measure(ctx context.Context) error {
 		SELECT 'unclosed', '', extract(epoch FROM @now::timestamptz - GREATEST(
 			(min(d) + interval '1 day') AT TIME ZONE 'Asia/Seoul', min(first.audit)))::bigint
 		FROM (SELECT min(started_at) AS audit FROM audit_runs WHERE scope = 'recent') AS first
-		CROSS JOIN `+closable+`
+		CROSS JOIN (SELECT d FROM `+closable+` UNION ALL SELECT m.day::timestamp FROM days_to_close m WHERE m.day < @oldest::date) AS days
 		LEFT JOIN LATERAL (
 			SELECT true AS whole FROM audit_runs r WHERE r.day = d::date AND r.closed IS NOT NULL LIMIT 1) r ON true
 		WHERE r.whole IS NULL

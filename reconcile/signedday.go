@@ -32,7 +32,7 @@ func (a *Auditor) holdAgainstSignature(ctx context.Context, tx pgx.Tx, s Stateme
 	if err != nil {
 		return err
 	}
-	_, err = ledger.OpenMismatches(ctx, tx, s.run(), []ledger.Finding{changed.finding(s, signed)}, now)
+	_, err = ledger.OpenMismatches(ctx, tx, s.run(), []ledger.Finding{changed.finding(s, signed, facts)}, now)
 	return err
 }
 
@@ -116,7 +116,7 @@ func (c *signedChange) money() ledger.Money {
 func dayKey(day ledger.Day) string { return "day:" + string(day) }
 
 // finding is the mismatch about the day. Money of several currencies is at risk as it weighs in won, and named as it is.
-func (c *signedChange) finding(s Statement, signed Signature) ledger.Finding {
+func (c *signedChange) finding(s Statement, signed Signature, facts ledger.Digest) ledger.Finding {
 	each, texts := make(map[ledger.Currency]string), make([]string, 0, len(c.atRisk))
 	for _, m := range c.parts() {
 		each[m.Currency], texts = m.Decimal(), append(texts, m.String())
@@ -129,7 +129,7 @@ func (c *signedChange) finding(s Statement, signed Signature) ledger.Finding {
 	return ledger.Finding{
 		Kind: ledger.KindSignedDayChanged, TransactionKey: dayKey(s.Day), AtRisk: c.money(), Detail: detail,
 		Gateway: map[string]any{
-			"digest": s.Digest, "run_id": s.RunID, "verdict": s.Verdict, "changed": c.count, "at_risk": each, "first": c.first,
+			"digest": s.Digest, "facts": facts.String(), "run_id": s.RunID, "verdict": s.Verdict, "changed": c.count, "at_risk": each, "first": c.first,
 		},
 		Books: map[string]any{
 			"digest": signed.Digest, "run_id": signed.RunID, "signed_by": signed.SignedBy, "signed_at": signed.SignedAt,

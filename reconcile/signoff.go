@@ -180,20 +180,20 @@ func needsAnother(ctx context.Context, tx pgx.Tx, w Signing, before []Signature)
 	if err != nil {
 		return nil, err
 	}
-	if !slices.ContainsFunc(looked, func(a ledger.Actor) bool { return a.Person() && !a.Same(w.By) }) {
+	if !slices.ContainsFunc(looked, func(a ledger.Actor) bool { return !a.Same(w.By) }) {
 		return ErrNotAcknowledged, nil
 	}
 	return nil, nil
 }
 
-// acknowledgers are those who acknowledged that a signed day changed, noted something on it or proposed how to resolve it,
-// since another sum was last at risk.
+// acknowledgers are the people who acknowledged that a signed day changed, noted something on it, or proposed or accepted
+// what it says, since it last became another change. The closing run before has opened what is not just as it was accepted.
 func acknowledgers(ctx context.Context, tx pgx.Tx, day ledger.Day) ([]ledger.Actor, error) {
 	rows, err := tx.Query(ctx, `
 		SELECT DISTINCT t.actor
 		FROM mismatches m JOIN mismatch_trail t USING (mismatch_id)
-		WHERE m.kind = 'signed_day_changed' AND m.transaction_key = @key AND m.status <> 'resolved'
-			AND t.action IN ('acknowledged', 'noted', 'resolution_proposed')
+		WHERE m.kind = 'signed_day_changed' AND m.transaction_key = @key AND (m.status <> 'resolved' OR m.resolved_as = 'accepted')
+			AND t.action IN ('acknowledged', 'noted', 'resolution_proposed', 'resolved') AND t.actor ~ '^(os|api):'
 			AND NOT EXISTS (SELECT 1 FROM mismatch_trail x
 				WHERE x.mismatch_id = m.mismatch_id AND x.number > t.number AND x.action IN ('reopened', 'seen_changed'))`,
 		pgx.StrictNamedArgs{"key": dayKey(day)})

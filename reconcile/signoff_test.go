@@ -387,6 +387,18 @@ func TestSigned_AMuchChangedDayNeedsAnother(t *testing.T) {
 	if n := s.mismatches(ledger.KindSignedDayChanged); n != 0 {
 		t.Errorf("no more changed than one person may settle: got %d mismatches", n)
 	}
+
+	digest = change("order-2", 11)
+	s.step(ledger.StepAcknowledge, kim)
+	s.exec(`UPDATE mismatches SET gateway = gateway || '{"facts": "of another change"}' WHERE kind = 'signed_day_changed'`)
+	s.closeDay(monday)
+	refused(digest, "another change of the same sum was acknowledged", lee)
+	s.exec(`UPDATE mismatches SET status = 'open' WHERE kind = 'signed_day_changed'`)
+	s.exec(`UPDATE mismatches SET status = 'acknowledged' WHERE kind = 'signed_day_changed'`)
+	refused(digest, "only the database says that somebody looked", lee)
+	s.step(ledger.StepResolve, kim)
+	s.step(ledger.StepConfirm, lee)
+	s.signed("os:park", digest)
 }
 
 // step has somebody do something about the change of the signed day.
@@ -398,7 +410,7 @@ func (s *shop) step(step ledger.Step, by ledger.Actor) {
 			return err
 		}
 		id := int64(s.number(`SELECT mismatch_id FROM mismatches WHERE kind = 'signed_day_changed'`))
-		_, err = ledger.ChangeMismatch(s.t.Context(), tx, id, ledger.Change{Step: step, By: by, Note: "seen"}, two, s.clock.Now())
+		_, err = ledger.ChangeMismatch(s.t.Context(), tx, id, ledger.Change{Step: step, By: by, As: ledger.ResolvedAccepted, Note: "seen"}, two, s.clock.Now())
 		return err
 	})
 }

@@ -325,7 +325,8 @@ func (m *Mirror) end(ctx context.Context, r read, failure error) error {
 			SELECT tstzmultirange(tstzrange(window_from, LEAST(window_to, started_at), '[]'))
 			FROM ended
 			WHERE result = 'complete' AND window_from <= started_at
-			ON CONFLICT (only_row) DO UPDATE SET stretches = c.stretches + excluded.stretches),
+			ON CONFLICT (only_row) DO UPDATE SET stretches = c.stretches + excluded.stretches
+			RETURNING stretches),
 		readable AS (`+noteReadable+`)
 		SELECT count(*) FROM ended`,
 		pgx.StrictNamedArgs{

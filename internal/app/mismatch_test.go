@@ -174,6 +174,9 @@ func TestMain_Mismatch(t *testing.T) {
 	run(0, "resolved, fixed", "mismatch", "resolve", "1", "--as", "fixed")
 	run(0, "by os:"+me.Username+", ", "mismatch", "list", "--resolution", "fixed", "--from", "2000-01-01")
 	run(0, "no mismatches", "mismatch", "list", "--resolution", "fixed", "--to", "2000-01-01")
+	run(0, "no mismatches", "mismatch", "list", "--from", "2999-01-01")
+	run(1, "are of those that are resolved", "mismatch", "list", "--status", "open", "--resolution", "fixed")
+	run(1, "from must not be after to", "mismatch", "list", "--from", "2026-01-02", "--to", "2026-01-01")
 	run(0, "open, fixed?", "mismatch", "resolve", "2", "--as", "fixed")
 	run(1, "who proposed it cannot confirm it", "mismatch", "confirm", "2")
 	if status, answer := w.api(leeSecret, "POST", "/v1/mismatches/2/withdraw", ""); status != 200 {

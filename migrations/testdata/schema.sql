@@ -252,6 +252,7 @@ BEGIN
         WHEN NEW.status <> OLD.status AND NEW.status = 'acknowledged' THEN 'acknowledged'
         WHEN NEW.status <> OLD.status THEN 'reopened'
         WHEN (NEW.currency, NEW.amount) IS DISTINCT FROM (OLD.currency, OLD.amount) THEN 'seen_changed'
+        WHEN NEW.kind = 'signed_day_changed' AND NEW.gateway ->> 'facts' IS DISTINCT FROM OLD.gateway ->> 'facts' THEN 'seen_changed'
         WHEN NEW.proposal IS DISTINCT FROM OLD.proposal AND NEW.proposal IS NOT NULL THEN 'resolution_proposed'
         WHEN NEW.proposal IS DISTINCT FROM OLD.proposal THEN 'resolution_withdrawn'
         WHEN NEW.assignee IS DISTINCT FROM OLD.assignee THEN 'assigned'
@@ -2191,6 +2192,10 @@ CREATE UNIQUE INDEX mismatches_one_per_fingerprint ON public.mismatches USING bt
 -- Name: mismatches_open_of_incident; Type: INDEX; Schema: public; Owner: -
 
 CREATE INDEX mismatches_open_of_incident ON public.mismatches USING btree (incident_id) WHERE ((incident_id IS NOT NULL) AND (status <> 'resolved'::text));
+
+-- Name: mismatches_resolved; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX mismatches_resolved ON public.mismatches USING btree (resolved_at) WHERE (status = 'resolved'::text);
 
 -- Name: orders_expiring; Type: INDEX; Schema: public; Owner: -
 

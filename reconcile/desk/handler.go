@@ -88,6 +88,10 @@ func CheckFilter(f ledger.MismatchFilter) error {
 		return invalid("resolution must be auto, fixed or accepted")
 	case !dayOrNone(f.From) || !dayOrNone(f.To):
 		return invalid("from and to must be days of the form 2006-01-02")
+	case f.Status != "" && f.Status != ledger.MismatchResolved && (f.Resolution != "" || f.From != "" || f.To != ""):
+		return invalid("resolution, from and to are of those that are resolved")
+	case f.From != "" && f.To != "" && f.From > f.To:
+		return invalid("from must not be after to")
 	case f.Kind != "" && !slices.Contains(ledger.Kinds(), f.Kind):
 		return invalid("there is no such kind")
 	}
