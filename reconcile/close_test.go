@@ -1,6 +1,8 @@
 package reconcile_test
 
 import (
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -73,6 +75,20 @@ func TestCloseDays_BeginsWithTheFirstWholeDay(t *testing.T) {
 	s.must(err)
 	if half.Verdict != reconcile.VerdictIncomplete || !half.Looked.From.Equal(noon()) {
 		t.Errorf("half a day was read from %s on, and the whole is %s", half.Looked.From, half.Verdict)
+	}
+}
+
+// TestClose_ADayBeforeTheOpening says nothing, and nobody can sign it.
+func TestClose_ADayBeforeTheOpening(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	s.poll()
+	before := ledger.DayOf(noon().AddDate(0, 0, -100))
+	if st := s.closeDay(before); st.Verdict != reconcile.VerdictIncomplete || len(st.Reasons) != 1 || !strings.Contains(st.Reasons[0], "after the day") {
+		t.Errorf("got %s %v", st.Verdict, st.Reasons)
+	}
+	if _, err := s.sign(reconcile.Signing{Day: before, By: kim}); !errors.Is(err, reconcile.ErrDayNotClosed) {
+		t.Errorf("signed: got %v", err)
 	}
 }
 

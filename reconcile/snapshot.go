@@ -143,6 +143,8 @@ func (a *Auditor) bind(w *window, c coverage, scope Scope) {
 		}
 	}
 	switch {
+	case !w.to.After(w.from):
+		w.reasons = append(w.reasons, "the books were opened at "+ledger.Stamp(w.from)+", after the day")
 	case c.AsOf == nil:
 		w.reasons = append(w.reasons, "the gateway's list was never read completely from the window's start")
 	case scope.Name == ScopeDay && readTo.Before(w.to.Add(w.listLag)):
