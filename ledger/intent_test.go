@@ -272,12 +272,18 @@ func TestIntend_LostRaceWithWhatLooksLikeItself(t *testing.T) {
 // waitForALock returns once another session of the database waits for a lock, and fails the test if none does.
 func waitForALock(t *testing.T, b *books) {
 	t.Helper()
+	waitForLocks(t, b, 1)
+}
+
+// waitForLocks returns once so many sessions do.
+func waitForLocks(t *testing.T, b *books, sessions int) {
+	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
 	defer stop()
 	for {
 		var waiting bool
 		err := b.pool.QueryRow(ctx, `
-			SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')`).Scan(&waiting)
+			SELECT count(*) >= $1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`, sessions).Scan(&waiting)
 		if err != nil {
 			t.Errorf("look for a waiting session: %v", err)
 			return

@@ -1,12 +1,14 @@
 package ledger_test
 
 import (
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
 
 	"daesa/ledger"
 	"daesa/ledger/ledgertest"
@@ -78,6 +80,46 @@ func TestRecord_AdoptsAtOnce(t *testing.T) {
 	})
 	if p, _, err := ledger.Load(t.Context(), b.pool, "pk_1"); err != nil || p.Status != ledger.StatusPartiallyCanceled || len(p.Captures) != 1 {
 		t.Errorf("got %s with %d captures and %v", p.Status, len(p.Captures), err)
+	}
+	ledgertest.RequireSound(t, b.pool)
+}
+
+// TestRecord_AKeyThatAppears: the payment is put in the books while answers about it are between looking for it and reading
+// it. They must not go on without the locks that make each decide by what the others wrote.
+func TestRecord_AKeyThatAppears(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	b.order("order_1", 50_000, 7)
+	b.sold("pk_0", "order_0", 50_000, 0)
+	together(t, 20, func(int) error { // every session knows the statements, so that it waits where it reads, and not before
+		_, err := b.recorded(b.captured("pk_0", "order_0", 50_000))
+		return err
+	})
+	intent, err := b.pool.Begin(t.Context()) //nolint:forbidigo // it stays open until the others are where they are to be
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := intent.Exec(t.Context(), `LOCK TABLE captures IN ACCESS EXCLUSIVE MODE`); err != nil { // nobody reads the payment
+		t.Fatal(err)
+	}
+	const answers = 4
+	var group errgroup.Group
+	for i := range answers {
+		group.Go(func() error {
+			_, err := b.recorded(b.captured("pk_1", "order_1", 50_000, done(fmt.Sprintf("c%d", i), 1_000)))
+			return err
+		})
+	}
+	waitForLocks(t, b, answers)
+	if _, err := b.ledger.Intend(t.Context(), intent, ledger.Intent{PaymentKey: "pk_1", OrderID: "order_1", Amount: ledger.Won(50_000)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(intent.Commit(t.Context()), group.Wait()); err != nil {
+		t.Fatal(err)
+	}
+	p, _, err := ledger.Load(t.Context(), b.pool, "pk_1")
+	if err != nil || p.Status != ledger.StatusPartiallyCanceled || len(p.Captures) != 1 || len(p.Cancels) != answers {
+		t.Errorf("got %s with %d captures, %d cancels and %v", p.Status, len(p.Captures), len(p.Cancels), err)
 	}
 	ledgertest.RequireSound(t, b.pool)
 }

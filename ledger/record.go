@@ -178,42 +178,53 @@ func (e *effects) outcome() Outcome {
 	return OutcomeUnchanged
 }
 
-// lock takes the order's row first and the payment's second, then reads both in a statement of its own: a
-// statement that waited for a lock still sees the rows around it as they were before. In the same round trip it asks
-// which of the transaction keys belong to another payment.
+// lock takes the order's row first and the payment's second, then reads both. A payment that is put in the books between
+// the two was read without a lock; now that it is there, it is locked.
 func lock(ctx context.Context, tx pgx.Tx, paymentKey string, keys ...string) (paymentRow, error) {
+	row, locked, err := lockAndRead(ctx, tx, paymentKey, keys)
+	if err == nil && !locked {
+		row, locked, err = lockAndRead(ctx, tx, paymentKey, keys)
+	}
+	if err == nil && !locked {
+		err = errors.New("lock: the payment is there and cannot be locked")
+	}
+	return row, err
+}
+
+// lockAndRead locks in one statement, by one snapshot, so that it has both rows or none; and reads in a statement of its
+// own: a statement that waited for a lock still sees the rows around it as they were before. In the same round trip it asks
+// which of the transaction keys belong to another payment.
+func lockAndRead(ctx context.Context, tx pgx.Tx, paymentKey string, keys []string) (row paymentRow, locked bool, err error) {
 	b := &pgx.Batch{}
 	args := postgres.Args{"payment_key": paymentKey}
 	b.Queue(`
 		SELECT o.order_id
-		FROM orders o
-		WHERE o.order_id = (SELECT p.order_id FROM payments p WHERE p.payment_key = @payment_key)
-		FOR UPDATE`, args)
-	b.Queue(`SELECT p.payment_key FROM payments p WHERE p.payment_key = @payment_key FOR UPDATE`, args)
+		FROM payments p
+		JOIN orders o ON o.order_id = p.order_id
+		WHERE p.payment_key = @payment_key
+		FOR UPDATE OF o, p`, args)
 	b.Queue(paymentColumns, args)
 	queueElsewhere(b, paymentKey, keys)
 	results := tx.SendBatch(ctx, b)
 	defer func() { _ = results.Close() }() // its error is that of the statements below
-	for range 2 {
-		if _, err := results.Exec(); err != nil {
-			return paymentRow{}, fmt.Errorf("lock: %w", err)
-		}
+	tag, err := results.Exec()
+	if err != nil {
+		return row, false, fmt.Errorf("lock: %w", err)
 	}
 	rows, err := results.Query()
 	if err != nil {
-		return paymentRow{}, fmt.Errorf("read: %w", err)
+		return row, false, fmt.Errorf("read: %w", err)
 	}
-	row, err := collectPayment(rows)
-	if err != nil {
-		return paymentRow{}, err
+	if row, err = collectPayment(rows); err != nil {
+		return row, false, err
 	}
 	if rows, err = results.Query(); err != nil {
-		return paymentRow{}, fmt.Errorf("read: %w", err)
+		return row, false, fmt.Errorf("read: %w", err)
 	}
 	if row.Elsewhere, err = pgx.CollectRows(rows, pgx.RowToStructByName[elsewhere]); err != nil {
-		return paymentRow{}, fmt.Errorf("read: %w", err)
+		return row, false, fmt.Errorf("read: %w", err)
 	}
-	return row, results.Close()
+	return row, tag.RowsAffected() == 1, results.Close()
 }
 
 func collectPayment(rows pgx.Rows) (paymentRow, error) {
