@@ -61,7 +61,7 @@ const (
 // stormy lets slow calls of the gateway, and statements that wait for a lock, be slow for as long as the storm lasts.
 func stormy(c *app.Config, _ *tosssim.Config) {
 	c.Paths.Confirm.Cap, c.Paths.Query.Cap = confirmCap, queryCap
-	c.Paths.Query.Attempt, c.Paths.Query.Total = 7*time.Second, 7*time.Second
+	c.Paths.Query.Attempt, c.Paths.Query.Total, c.WebhookQueryBudget = 8*time.Second, 8*time.Second, 8*time.Second
 	c.DatabaseURL += "&lock_timeout=60000"
 }
 
