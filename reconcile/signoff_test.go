@@ -401,8 +401,8 @@ func TestSigned_AMuchChangedDayNeedsAnother(t *testing.T) {
 	s.signed("os:park", digest)
 }
 
-// step has somebody do something about the change of the signed day.
-func (s *shop) step(step ledger.Step, by ledger.Actor) {
+// step has somebody do something about the change of the signed day, and returns what the mismatch is then.
+func (s *shop) step(step ledger.Step, by ledger.Actor) (m ledger.Mismatch) {
 	s.t.Helper()
 	s.tx(func(tx pgx.Tx) error {
 		two, err := ledger.LoadSecondPerson(s.t.Context(), tx)
@@ -410,9 +410,10 @@ func (s *shop) step(step ledger.Step, by ledger.Actor) {
 			return err
 		}
 		id := int64(s.number(`SELECT mismatch_id FROM mismatches WHERE kind = 'signed_day_changed'`))
-		_, err = ledger.ChangeMismatch(s.t.Context(), tx, id, ledger.Change{Step: step, By: by, As: ledger.ResolvedAccepted, Note: "seen"}, two, s.clock.Now())
+		m, err = ledger.ChangeMismatch(s.t.Context(), tx, id, ledger.Change{Step: step, By: by, As: ledger.ResolvedAccepted, Note: "seen"}, two, s.clock.Now())
 		return err
 	})
+	return m
 }
 
 // TestSigned_BothDoorsWeighAllCurrencies: that a signed day changed is settled by resolving the mismatch about it, or by
@@ -460,19 +461,10 @@ func TestSigned_BothDoorsWeighAllCurrencies(t *testing.T) {
 			}
 
 			s, _ = changed()
-			s.tx(func(tx pgx.Tx) error {
-				two, err := ledger.LoadSecondPerson(t.Context(), tx)
-				if err != nil {
-					return err
-				}
-				id := int64(s.number(`SELECT mismatch_id FROM mismatches WHERE kind = 'signed_day_changed'`))
-				m, err := ledger.ChangeMismatch(t.Context(), tx, id,
-					ledger.Change{Step: ledger.StepResolve, By: kim, As: ledger.ResolvedAccepted, Note: "seen"}, two, s.clock.Now())
-				if resolved := m.Status == ledger.MismatchResolved; resolved != test.alone || (m.Proposal == nil) != test.alone {
-					t.Errorf("resolved by one person: got %t, want %t", resolved, test.alone)
-				}
-				return err
-			})
+			m := s.step(ledger.StepResolve, kim)
+			if resolved := m.Status == ledger.MismatchResolved; resolved != test.alone || (m.Proposal == nil) != test.alone {
+				t.Errorf("resolved by one person: got %t, want %t", resolved, test.alone)
+			}
 		})
 	}
 }
