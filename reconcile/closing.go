@@ -66,22 +66,21 @@ func (c Config) closable(now time.Time, args pgx.StrictNamedArgs) pgx.StrictName
 // noteUnclosed notes the business days of a series d that the list was read for, from the opening of the books or their start
 // to the list's lag after their end, and that no run has seen whole. Without an opening nothing says where older books begin.
 const noteUnclosed = `
-				AND covers.stretches @> tstzrange(GREATEST(d AT TIME ZONE 'Asia/Seoul', @opens), (d + interval '1 day') AT TIME ZONE 'Asia/Seoul' + @lag::interval)
+			WHERE covers.stretches @> tstzrange(GREATEST(d AT TIME ZONE 'Asia/Seoul', @opens), (d + interval '1 day') AT TIME ZONE 'Asia/Seoul' + @lag::interval)
 				AND (d + interval '1 day') AT TIME ZONE 'Asia/Seoul' > @opens
 				AND NOT EXISTS (SELECT 1 FROM audit_runs a WHERE a.day = d::date AND a.closed IS NOT NULL OFFSET 0)
 			ORDER BY d
 			ON CONFLICT (day) DO UPDATE SET since = GREATEST(t.since, excluded.since)`
 
 // noteReadable notes those of the days that a read which has ended touches, or to whose proof it belongs, that are older than
-// those that are closed anyway: the books were opened long ago, or a gap was filled late.
+// those that are closed anyway: the books were opened long ago, or a gap was filled late. One that failed covers nothing.
 const noteReadable = `
 			INSERT INTO days_to_close AS t (day, since)
 			SELECT d::date, @now
 			FROM ended
 			CROSS JOIN covered AS covers
 			CROSS JOIN LATERAL generate_series(((window_from - @lag::interval) AT TIME ZONE 'Asia/Seoul')::date::timestamp,
-				LEAST((window_to AT TIME ZONE 'Asia/Seoul')::date, @oldest::date - 1)::timestamp, interval '1 day') AS d
-			WHERE result = 'complete'` + noteUnclosed
+				LEAST((window_to AT TIME ZONE 'Asia/Seoul')::date, @oldest::date - 1)::timestamp, interval '1 day') AS d` + noteUnclosed
 
 // noteOld notes all of them, once a night: those of an opening that was moved back, of a service that closed no old days, or
 // whose closing failed for as long as they were closed anyway.
@@ -91,8 +90,7 @@ func (a *Auditor) noteOld(ctx context.Context) error {
 			INSERT INTO days_to_close AS t (day, since)
 			SELECT d::date, @now
 			FROM list_covered AS covers
-			CROSS JOIN LATERAL generate_series((@opens AT TIME ZONE 'Asia/Seoul')::date::timestamp, @oldest::date - interval '1 day', interval '1 day') AS d
-			WHERE true`+noteUnclosed,
+			CROSS JOIN LATERAL generate_series((@opens AT TIME ZONE 'Asia/Seoul')::date::timestamp, @oldest::date - interval '1 day', interval '1 day') AS d`+noteUnclosed,
 		pgx.StrictNamedArgs{"now": now, "opens": postgres.NullTime(a.cfg.OpeningAt), "lag": a.cfg.ListLag, "oldest": oldestClosed(now)})
 	if err != nil {
 		return fmt.Errorf("note old days that are not closed: %w", err)
