@@ -1909,6 +1909,10 @@ CREATE INDEX audit_judged_by_clock ON public.audit_judged USING btree (recheck_a
 
 CREATE INDEX audit_judged_by_list ON public.audit_judged USING btree (recheck_as_of) WHERE (recheck_as_of IS NOT NULL);
 
+-- Name: audit_judged_cancels; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX audit_judged_cancels ON public.audit_judged USING hash (key) WITH (fillfactor='50') WHERE (subject = 'cancel'::text);
+
 -- Name: audit_judged_captures; Type: INDEX; Schema: public; Owner: -
 
 CREATE INDEX audit_judged_captures ON public.audit_judged USING hash (payment_key) WHERE (subject = 'capture'::text);
@@ -1964,6 +1968,10 @@ CREATE INDEX cancels_of_payment ON public.cancels USING btree (payment_key);
 -- Name: cancels_void_of_payment; Type: INDEX; Schema: public; Owner: -
 
 CREATE INDEX cancels_void_of_payment ON public.cancels USING hash (payment_key) WHERE (amount = 0);
+
+-- Name: captures_by_payment; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX captures_by_payment ON public.captures USING hash (payment_key) WITH (fillfactor='50');
 
 -- Name: captures_by_reversal; Type: INDEX; Schema: public; Owner: -
 
@@ -2111,7 +2119,7 @@ CREATE INDEX mirror_by_time ON public.mirror USING btree (at);
 
 -- Name: mirror_cancels; Type: INDEX; Schema: public; Owner: -
 
-CREATE INDEX mirror_cancels ON public.mirror USING btree (transaction_key) WHERE ((kind = 'cancel'::text) AND (NOT is_foreign));
+CREATE INDEX mirror_cancels ON public.mirror USING hash (transaction_key) WITH (fillfactor='50') WHERE ((kind = 'cancel'::text) AND (NOT is_foreign));
 
 -- Name: mirror_cancels_of_payment; Type: INDEX; Schema: public; Owner: -
 
