@@ -79,6 +79,14 @@ func (b *books) outcome(key string, e ledger.Evidence, attempt int) ledger.Obser
 	}
 }
 
+// unpaid is the gateway's payment before the buyer has paid.
+func (b *books) unpaid(key, order string, amount int64) ledger.Observation {
+	return ledger.Observation{
+		PaymentKey: key, OrderID: order, Channel: ledger.ChannelWebhook, Evidence: ledger.EvidenceOpen,
+		AskedAt: b.now, SeenAt: b.now, Word: "IN_PROGRESS", Total: ledger.Won(amount), Balance: ledger.Won(amount),
+	}
+}
+
 // underway is a cancel that the gateway has not finished.
 func underway(key string, amount int64) ledger.ObservedCancel {
 	c := done(key, amount)

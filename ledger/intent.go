@@ -126,7 +126,7 @@ func writeIntent(ctx context.Context, tx pgx.Tx, p Payment, now time.Time) error
 		ON CONFLICT (payment_key) DO UPDATE
 		SET status = 'confirming', attempt = excluded.attempt, generation = excluded.generation, reason = '',
 			surplus = false, key_first_used_at = excluded.key_first_used_at, intended_at = @now, undecided_since = @now, updated_at = @now
-		WHERE p.status = 'ready' AND p.attempt = excluded.attempt - 1`,
+		WHERE p.status = 'ready' AND p.attempt = excluded.attempt - 1 AND p.order_id = excluded.order_id`,
 		pgx.StrictNamedArgs{
 			"payment_key": p.Key, "order_id": p.OrderID, "merchant_id": p.MerchantID, "currency": p.Amount.Currency,
 			"amount": p.Amount.Minor, "attempt": p.Attempt, "generation": p.Generation,

@@ -216,7 +216,7 @@ func TestIntend_LostRace(t *testing.T) {
 }
 
 // TestIntend_LostRaceWithWhatLooksLikeItself: while an intent waits to write, its key appears for another order, in the
-// status or with the attempt that the intent has read. Only both together make it the payment that was read.
+// status or with the attempt that the intent has read, or in both. It is the payment that was read only for the same order.
 func TestIntend_LostRaceWithWhatLooksLikeItself(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -233,6 +233,10 @@ func TestIntend_LostRaceWithWhatLooksLikeItself(t *testing.T) {
 			_, err := b.ledger.Record(b.t.Context(), tx, b.captured("pk_1", "order_1", 50_000))
 			return err
 		}, func(b *books) ledger.Observation { return b.captured("pk_1", "order_1", 50_000) }, ledger.StatusDone},
+		{"never attempted, and ready: the gateway has just named it", func(b *books, tx pgx.Tx) error {
+			_, err := b.ledger.Record(b.t.Context(), tx, b.unpaid("pk_1", "order_1", 50_000))
+			return err
+		}, func(b *books) ledger.Observation { return b.unpaid("pk_1", "order_1", 50_000) }, ledger.StatusReady},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
