@@ -33,7 +33,7 @@ type front struct {
 	justSpoilt bool
 	shown      map[string]listed // every row ever answered, as it was first
 	quirks     quirks
-	flick      bool // rows younger than the list may be late are shown in every second read only
+	flick      bool // rows younger than the list may be late are shown in every third read only: two in a row may lack them
 	spoilt     int  // reads that were short, empty or null
 	read       int  // reads answered
 }
@@ -126,7 +126,7 @@ func (f *front) list(body []byte) []byte {
 			f.spoilt++
 			continue
 		}
-		if f.flick && f.read%2 == 0 && row.At.Add(9*time.Minute).After(f.clock.Now()) {
+		if f.flick && f.read%3 != 0 && row.At.Add(9*time.Minute).After(f.clock.Now()) {
 			continue
 		}
 		raw = rewritten(raw, f.forged[row.Key])
