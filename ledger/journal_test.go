@@ -16,17 +16,25 @@ const (
 		VALUES ('capture', 'test', now(), now())`
 	oneEntry = `INSERT INTO journal_entries (transaction_id, line, account, currency, amount)
 		VALUES (currval('journal_transactions_transaction_id_seq'), 1, 'sales', 'KRW', -100)`
-	unequalEntry = `INSERT INTO journal_entries (transaction_id, line, account, currency, amount)
-		VALUES (currval('journal_transactions_transaction_id_seq'), 2, 'gateway_receivable', 'KRW', 99)`
-	equalEntry = `INSERT INTO journal_entries (transaction_id, line, account, currency, amount)
-		VALUES (currval('journal_transactions_transaction_id_seq'), 2, 'gateway_receivable', 'KRW', 100)`
-	otherCurrency = `INSERT INTO journal_entries (transaction_id, line, account, currency, amount)
-		VALUES (currval('journal_transactions_transaction_id_seq'), 2, 'gateway_receivable', 'JPY', 100)`
 	oneMore = `INSERT INTO journal_entries (transaction_id, line, account, currency, amount)
 		VALUES (currval('journal_transactions_transaction_id_seq'), 3, 'sales', 'KRW', -100)`
 	earlierEntries = `INSERT INTO journal_entries (transaction_id, line, account, currency, amount)
 		SELECT min(transaction_id), 7, 'sales', 'KRW', -5 FROM journal_transactions
 		UNION ALL SELECT min(transaction_id), 8, 'refunds', 'KRW', 5 FROM journal_transactions`
+	bothEntries = `INSERT INTO journal_entries (transaction_id, line, account, currency, amount)
+		VALUES (currval('journal_transactions_transaction_id_seq'), 1, 'sales', 'KRW', -100),
+			(currval('journal_transactions_transaction_id_seq'), 2, 'gateway_receivable', 'KRW', 100)`
+	unequalEntries = `INSERT INTO journal_entries (transaction_id, line, account, currency, amount)
+		VALUES (currval('journal_transactions_transaction_id_seq'), 1, 'sales', 'KRW', -100),
+			(currval('journal_transactions_transaction_id_seq'), 2, 'gateway_receivable', 'KRW', 99)`
+	inTwoCurrencies = `INSERT INTO journal_entries (transaction_id, line, account, currency, amount)
+		VALUES (currval('journal_transactions_transaction_id_seq'), 1, 'sales', 'KRW', -100),
+			(currval('journal_transactions_transaction_id_seq'), 2, 'gateway_receivable', 'JPY', 100)`
+	twoThatEvenOut = `WITH t AS (INSERT INTO journal_transactions (kind, reference, occurred_at, recorded_at)
+			VALUES ('capture', 'short', now(), now()), ('capture', 'over', now(), now()) RETURNING transaction_id, reference)
+		INSERT INTO journal_entries (transaction_id, line, account, currency, amount)
+		SELECT transaction_id, line, 'sales', 'KRW', CASE WHEN line = 1 THEN -100 WHEN reference = 'short' THEN 99 ELSE 101 END
+		FROM t, generate_series(1, 2) AS line`
 	immediate = `SET CONSTRAINTS ALL IMMEDIATE`
 )
 
@@ -50,11 +58,12 @@ func TestInvariantI3_TheDatabaseRefusesAnythingElse(t *testing.T) {
 		{"empty by cascade", []string{`TRUNCATE journal_transactions CASCADE`}, "journal_append_only"},
 		{"no entry", []string{newTransaction}, "journal_sums_to_zero"},
 		{"one entry", []string{newTransaction, oneEntry}, "journal_sums_to_zero"},
-		{"unequal entries", []string{newTransaction, oneEntry, unequalEntry}, "journal_sums_to_zero"},
-		{"equal in two currencies", []string{newTransaction, oneEntry, otherCurrency}, "journal_sums_to_zero"},
-		{"unequal, checked at once", []string{newTransaction, oneEntry, unequalEntry, immediate}, "journal_sums_to_zero"},
-		{"checked at each statement", []string{immediate, newTransaction}, "journal_sums_to_zero"},
-		{"one entry more, once the balance was checked", []string{newTransaction, oneEntry, equalEntry, immediate, oneMore}, "journal_sums_to_zero"},
+		{"unequal entries", []string{newTransaction, unequalEntries}, "journal_sums_to_zero"},
+		{"equal in two currencies", []string{newTransaction, inTwoCurrencies}, "journal_sums_to_zero"},
+		{"two transactions that are unequal and even out", []string{twoThatEvenOut}, "journal_sums_to_zero"},
+		{"no entry, checked at once", []string{immediate, newTransaction}, "journal_sums_to_zero"},
+		{"one entry more", []string{newTransaction, bothEntries, oneMore}, "journal_sums_to_zero"},
+		{"one entry more, once the balance was checked", []string{newTransaction, bothEntries, immediate, oneMore}, "journal_sums_to_zero"},
 		{"balanced entries for an earlier transaction", []string{earlierEntries}, "journal_closed_transaction"},
 		{"the same fact again", []string{`INSERT INTO journal_transactions (kind, reference, occurred_at, recorded_at)
 			SELECT kind, reference, now(), now() FROM journal_transactions`}, "journal_one_per_fact"},
@@ -85,7 +94,7 @@ func TestJournal_BalancedIsAccepted(t *testing.T) {
 	t.Parallel()
 	b := open(t)
 	b.do(func(tx pgx.Tx) error {
-		for _, statement := range []string{newTransaction, oneEntry, equalEntry, immediate} {
+		for _, statement := range []string{newTransaction, bothEntries, immediate} {
 			if _, err := tx.Exec(t.Context(), statement); err != nil {
 				return err
 			}

@@ -187,18 +187,30 @@ BEGIN
         USING ERRCODE = 'integrity_constraint_violation', CONSTRAINT = 'day_rows_append_only';
 END $$;
 
--- Name: journal_entry_joins_its_own(); Type: FUNCTION; Schema: public; Owner: -
+-- Name: journal_entries_balance(); Type: FUNCTION; Schema: public; Owner: -
 
-CREATE FUNCTION public.journal_entry_joins_its_own() RETURNS trigger
+CREATE FUNCTION public.journal_entries_balance() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
+DECLARE
+    wrong record;
 BEGIN
-    IF NOT EXISTS (SELECT 1 FROM journal_transactions t
-                   WHERE t.transaction_id = NEW.transaction_id AND t.written_by = pg_current_xact_id()) THEN
-        RAISE EXCEPTION 'journal transaction % was written earlier and takes no further entries', NEW.transaction_id
+    SELECT e.* INTO wrong
+    FROM (SELECT transaction_id, currency, sum(amount) AS total,
+              NOT EXISTS (SELECT 1 FROM journal_transactions t WHERE t.transaction_id = w.transaction_id
+                          AND t.written_by = pg_current_xact_id() OFFSET 0) AS closed
+          FROM written w GROUP BY transaction_id, currency) e
+    WHERE e.total <> 0 OR e.closed
+    ORDER BY e.closed DESC, e.transaction_id
+    LIMIT 1;
+    IF wrong.closed THEN
+        RAISE EXCEPTION 'journal transaction % was written earlier and takes no further entries', wrong.transaction_id
             USING ERRCODE = 'integrity_constraint_violation', CONSTRAINT = 'journal_closed_transaction';
+    ELSIF FOUND THEN
+        RAISE EXCEPTION 'journal transaction % does not balance: % % over', wrong.transaction_id, wrong.total, wrong.currency
+            USING ERRCODE = 'integrity_constraint_violation', CONSTRAINT = 'journal_sums_to_zero';
     END IF;
-    RETURN NEW;
+    RETURN NULL;
 END $$;
 
 -- Name: journal_is_append_only(); Type: FUNCTION; Schema: public; Owner: -
@@ -211,22 +223,14 @@ BEGIN
         USING ERRCODE = 'integrity_constraint_violation', CONSTRAINT = 'journal_append_only';
 END $$;
 
--- Name: journal_sums_to_zero(); Type: FUNCTION; Schema: public; Owner: -
+-- Name: journal_transaction_has_entries(); Type: FUNCTION; Schema: public; Owner: -
 
-CREATE FUNCTION public.journal_sums_to_zero() RETURNS trigger
+CREATE FUNCTION public.journal_transaction_has_entries() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
-DECLARE
-    lines integer;
-    broken text;
 BEGIN
-    SELECT count(*) INTO lines FROM journal_entries e WHERE e.transaction_id = NEW.transaction_id;
-    SELECT string_agg(s.currency || ' ' || s.total, ', ') INTO broken
-    FROM (SELECT e.currency, sum(e.amount) AS total FROM journal_entries e
-          WHERE e.transaction_id = NEW.transaction_id GROUP BY e.currency) s
-    WHERE s.total <> 0;
-    IF lines < 2 OR broken IS NOT NULL THEN
-        RAISE EXCEPTION 'journal transaction % does not balance: % lines, %', NEW.transaction_id, lines, coalesce(broken, 'nothing over')
+    IF NOT EXISTS (SELECT 1 FROM journal_entries e WHERE e.transaction_id = NEW.transaction_id) THEN
+        RAISE EXCEPTION 'journal transaction % has no entries', NEW.transaction_id
             USING ERRCODE = 'integrity_constraint_violation', CONSTRAINT = 'journal_sums_to_zero';
     END IF;
     RETURN NULL;
@@ -2319,11 +2323,7 @@ CREATE TRIGGER journal_entries_append_only BEFORE DELETE OR UPDATE ON public.jou
 
 -- Name: journal_entries journal_entries_balance; Type: TRIGGER; Schema: public; Owner: -
 
-CREATE CONSTRAINT TRIGGER journal_entries_balance AFTER INSERT ON public.journal_entries DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION public.journal_sums_to_zero();
-
--- Name: journal_entries journal_entries_join_their_own; Type: TRIGGER; Schema: public; Owner: -
-
-CREATE TRIGGER journal_entries_join_their_own BEFORE INSERT ON public.journal_entries FOR EACH ROW EXECUTE FUNCTION public.journal_entry_joins_its_own();
+CREATE TRIGGER journal_entries_balance AFTER INSERT ON public.journal_entries REFERENCING NEW TABLE AS written FOR EACH STATEMENT EXECUTE FUNCTION public.journal_entries_balance();
 
 -- Name: journal_entries journal_entries_no_truncate; Type: TRIGGER; Schema: public; Owner: -
 
@@ -2357,9 +2357,9 @@ CREATE TRIGGER journal_sections_no_truncate BEFORE TRUNCATE ON public.journal_se
 
 CREATE TRIGGER journal_transactions_append_only BEFORE DELETE OR UPDATE ON public.journal_transactions FOR EACH ROW EXECUTE FUNCTION public.journal_is_append_only();
 
--- Name: journal_transactions journal_transactions_balance; Type: TRIGGER; Schema: public; Owner: -
+-- Name: journal_transactions journal_transactions_have_entries; Type: TRIGGER; Schema: public; Owner: -
 
-CREATE CONSTRAINT TRIGGER journal_transactions_balance AFTER INSERT ON public.journal_transactions DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION public.journal_sums_to_zero();
+CREATE CONSTRAINT TRIGGER journal_transactions_have_entries AFTER INSERT ON public.journal_transactions DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION public.journal_transaction_has_entries();
 
 -- Name: journal_transactions journal_transactions_no_truncate; Type: TRIGGER; Schema: public; Owner: -
 
