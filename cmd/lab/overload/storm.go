@@ -168,14 +168,18 @@ const lostOneIn = 12
 // lostRate is how many of them are sent a second: all are lost before recovery has asked about the first ones.
 const lostRate = 100
 
+// soundAfter is how many follow whose reply comes: the second attempts of the last lost ones, up to a second late, would be
+// the gateway's only answers otherwise.
+const soundAfter = 2 * lostRate
+
 // doubt leaves payments of which nobody knows the outcome, and says how many: the gateway approves them and its reply is
 // lost.
 func (size storm) doubt(ctx context.Context, b *harness.Bench) (left int, err error) {
-	payments, err := b.Payable(ctx, size.doubts*lostOneIn)
+	payments, err := b.Payable(ctx, size.doubts*lostOneIn+soundAfter)
 	if err != nil {
 		return 0, err
 	}
-	for n := 0; n < len(payments); n += lostOneIn {
+	for n := 0; n < size.doubts*lostOneIn; n += lostOneIn {
 		lost := harness.Fault{Ops: []tosssim.Op{tosssim.Confirm}, Kind: tosssim.LostReply, PaymentKey: payments[n].Key}
 		if err := b.Gateway.Fail(ctx, lost); err != nil {
 			return 0, err
