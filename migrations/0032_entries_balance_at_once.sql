@@ -1,7 +1,7 @@
 -- +goose Up
 
 -- The journal balanced when a transaction ended: once for each entry and once for each of its journal transactions, six times
--- for a canceled order that had credits, half of what its commit cost. Now the entries of one statement sum to zero by
+-- two questions for a canceled order that had credits. Now the entries of one statement sum to zero by
 -- themselves, for each journal transaction and currency, and join only what the same database transaction wrote: both are
 -- asked once for a statement. What adds up in every statement adds up. At the end is left to ask that no journal transaction
 -- has remained without entries; one with entries has two, because no entry is zero.
