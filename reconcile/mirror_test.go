@@ -234,6 +234,29 @@ func TestPoll_LateRows(t *testing.T) {
 	}
 }
 
+// TestPoll_LateRowsAfterAnOutage: the minutes that are read again are those before the last read that was complete, however
+// long ago. A row that became visible while the list could not be read is in none of the stretches that were never read.
+func TestPoll_LateRowsAfterAnOutage(t *testing.T) {
+	t.Parallel()
+	s := setup(t, lagging)
+	key := s.paid("order-1", 1000)
+	s.canceled(key, 0)
+	s.record(s.ask(ledger.ChannelWebhook, key))
+	s.clock.Advance(time.Minute)
+	s.poll()
+	s.clock.Advance(20 * time.Minute)
+	s.sim.Fail(tosssim.Fault{Op: tosssim.List, Kind: tosssim.Status, Code: 500, N: -1})
+	if _, err := s.Mirror.Poll(t.Context()); err == nil {
+		t.Fatal("no error")
+	}
+	s.sim.Heal()
+	s.clock.Advance(2 * time.Minute)
+	s.poll()
+	if st := s.audit(reconcile.ScopeRecent); st.Verdict != reconcile.VerdictReconciled || st.Line(reconcile.LineApplied, ledger.KRW).Count != 1 {
+		t.Errorf("got %s %v %+v", st.Verdict, st.Reasons, st.Lines)
+	}
+}
+
 // moving adds a row to the gateway's list between two pages.
 type moving struct {
 	reconcile.Gateway

@@ -26,7 +26,9 @@ type guard struct {
 	old, new string
 }
 
-// guards lists the guards of the audit and of what it looks at.
+// guards lists the guards of the audit and of what it looks at. That a poll goes on where the last complete one ended is not
+// in it: what such a poll would pass over is made up for as never read, but for rows that become visible during an outage,
+// which no story had among sixty. TestPoll_LateRowsAfterAnOutage does.
 func guards() []guard {
 	return []guard{
 		{"a read that lacks known rows is made once more", "reconcile/window.go", `case !believe && w.Missing > 0:`, `case false:`},
@@ -34,7 +36,6 @@ func guards() []guard {
 		{"a row that two reads lack is missing", "reconcile/window.go", `return m.markMissing(ctx, *r)`, `return nil`},
 		{"young rows may come and go", "reconcile/window.go", `settled := r.StartedAt.Add(-m.cfg.ListLag)`, `settled := r.StartedAt`},
 		{"only a complete read covers", "reconcile/window.go", `WHERE result = 'complete' AND window_from <= started_at`, `WHERE window_from <= started_at`},
-		{"a poll goes on where the last complete one ended", "reconcile/mirror.go", `WHERE result = 'complete' AND reason = 'poll'`, `WHERE reason = 'poll'`},
 		{"every poll reads the last minutes again", "reconcile/mirror.go", `from = earlier(from, now).Add(-overlapMax)`, `from = earlier(from, now)`},
 		{"the last days are read again each night", "reconcile/mirror.go", `if err != nil || len(left) == 0 {
 		return Polled{}, err`, `if err != nil || len(left) >= 0 {
