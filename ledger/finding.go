@@ -1,6 +1,9 @@
 package ledger
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // Kind is what is wrong between the gateway's books and ours.
 type Kind string
@@ -43,6 +46,7 @@ type Finding struct {
 	PaymentKey     string
 	OrderID        string
 	TransactionKey string
+	Subject        string // what tells it apart where the transaction key does not; "" = that key does
 	AtRisk         Money
 	Detail         string
 	Gateway        map[string]any // evidence of the gateway's side
@@ -51,7 +55,7 @@ type Finding struct {
 
 // Fingerprint identifies the contradiction across runs and channels.
 func (f Finding) Fingerprint() string {
-	return strings.Join([]string{string(f.Kind), f.PaymentKey, f.OrderID, f.TransactionKey}, "|")
+	return strings.Join([]string{string(f.Kind), f.PaymentKey, f.OrderID, cmp.Or(f.Subject, f.TransactionKey)}, "|")
 }
 
 // summary is the evidence of the gateway's side, without personal data.

@@ -22,15 +22,15 @@ import (
 func heldAgainstJournal(cancels, captures, reversals, transactions string) string {
 	return `(
 			SELECT 'cancel' AS kind, c.transaction_key AS reference, c.transaction_key AS key, c.payment_key, c.order_id, c.currency,
-				c.amount, c.canceled_at AS at, c.recorded_at
+				c.amount, c.canceled_at AS at, c.recorded_at, false AS unnamed
 			FROM cancels c WHERE ` + cancels + `
 			UNION ALL
 			SELECT 'capture', c.payment_key || '#' || c.number, c.transaction_key, c.payment_key, NULL, c.currency,
-				c.amount, c.captured_at, c.recorded_at
+				c.amount, c.captured_at, c.recorded_at, c.transaction_key IS NULL AND c.reversed_at IS NULL
 			FROM captures c WHERE ` + captures + `
 			UNION ALL
 			SELECT 'deposit_reversal', c.payment_key || '#' || c.number, NULL, c.payment_key, NULL, c.currency,
-				c.amount, c.reversed_at, NULL
+				c.amount, c.reversed_at, NULL, false
 			FROM captures c WHERE ` + reversals + `) b
 		FULL JOIN (
 			SELECT t.kind, t.reference, t.payment_key, t.order_id, t.occurred_at AS at, t.recorded_at, e.currency, e.amount, e.whole
@@ -75,9 +75,21 @@ func factText(alias string) string {
 		alias + `.order_id) END`
 }
 
+// listedKey is the key under which the gateway's list shows a capture of ours that bears none, or one that only the journal
+// has, named by two expressions for its payment and its instant: that of a capture which no other of the payment has the key
+// of, as [unnamedCapture] has it, and of several the one that was nearest.
+func listedKey(payment, at string) string {
+	return `(SELECT g.transaction_key FROM mirror g
+				WHERE g.payment_key = ` + payment + ` AND g.kind = 'capture' AND NOT EXISTS (SELECT 1 FROM captures o
+					WHERE o.payment_key = g.payment_key AND o.transaction_key = g.transaction_key AND o.reversed_at IS DISTINCT FROM ` + at + ` OFFSET 0)
+				ORDER BY GREATEST(g.at, ` + at + `) - LEAST(g.at, ` + at + `), g.transaction_key COLLATE "C"
+				LIMIT 1)`
+}
+
 // unproven is a row of our books and its transaction in the journal that are not of one and the same fact.
 type unproven struct {
 	contradiction
+	Subject   string           `db:"subject"` // tells it apart from the other differences of its transaction
 	Entry     ledger.EntryKind `db:"entry"`
 	Reference string           `db:"reference"`
 }
@@ -85,32 +97,43 @@ type unproven struct {
 // notInJournal reads, in the order in which they happened, where the books of a window and the journal differ and nobody
 // accepted just that. Both are read by time, and compared with each other; what differs is looked up by what it is known
 // by, so that it is the same difference on whichever day one side of it lies.
+//
+// What tells one difference from another is the reference: several captures of a payment can bear one key, and one has none
+// until the gateway names it. A mismatch that has the same evidence under the transaction's key stays the mismatch of that
+// capture: it was opened when the key told differences apart.
 func notInJournal(ctx context.Context, tx pgx.Tx, from, to time.Time) ([]unproven, error) {
 	of := func(column string) string { return column + ` >= @from AND ` + column + ` < @to` }
 	rows, err := tx.Query(ctx, `
 		SELECT false AS accepted, f.kind, f.transaction_key, f.payment_key, f.order_id, f.currency, f.amount, f.detail, f.at, f.listed_as,
-			f.listed, f.listed_currency, f.booked, f.booked_currency, f.entry, f.reference
+			f.listed, f.listed_currency, f.booked, f.booked_currency, f.unnamed, f.entry || ' ' || f.reference AS fact,
+			s.subject, f.entry, f.reference
 		FROM (
 			SELECT COALESCE(b.kind, j.kind) AS kind, COALESCE(b.reference, j.reference) AS reference
 			FROM `+heldAgainstJournal(of("c.canceled_at"), of("c.captured_at"), of("c.reversed_at"), of("t.occurred_at"))+`
 			WHERE NOT `+journalled+`) d
 		CROSS JOIN LATERAL (
 			SELECT '`+string(ledger.KindJournalDiffers)+`' AS kind,
-				COALESCE(b.key, CASE d.kind WHEN 'deposit_reversal' THEN 'reversal:' ELSE '' END || d.reference) AS transaction_key,
+				k.key AS transaction_key, k.subject, COALESCE(b.unnamed, false) AS unnamed,
 				COALESCE(b.payment_key, j.payment_key, '') AS payment_key, COALESCE(b.order_id, p.order_id, j.order_id, '') AS order_id,
-				COALESCE(b.currency, n.currency, 'KRW') AS currency, COALESCE(b.amount, LEAST(abs(j.amount), 1000000000000)::bigint, 0) AS amount,
+				COALESCE(b.currency, c.currency, 'KRW') AS currency, COALESCE(b.amount, LEAST(abs(j.amount), 1000000000000)::bigint, 0) AS amount,
 				left(concat('this ', d.kind, ' and its transaction in the journal differ: our books have ', `+factText("b")+`,
 					', the journal has ', `+factText("j")+`, CASE WHEN NOT j.whole THEN ', in entries that no ' || d.kind || ' has' END), 500) AS detail,
 				COALESCE(b.at, j.at) AS at, CASE d.kind WHEN 'deposit_reversal' THEN '' ELSE d.kind END AS listed_as,
 				g.amount AS listed, g.currency AS listed_currency, b.amount AS booked, b.currency AS booked_currency,
 				d.kind AS entry, d.reference
 			FROM `+ofReference("d.kind", "d.reference")+`
+			CROSS JOIN LATERAL (SELECT CASE d.kind WHEN 'deposit_reversal' THEN 'reversal:' ELSE '' END || d.reference AS subject) n
+			CROSS JOIN LATERAL (SELECT n.subject, COALESCE(b.key, CASE d.kind WHEN 'capture' THEN
+				`+listedKey("COALESCE(b.payment_key, j.payment_key)", "COALESCE(b.at, j.at)")+` END, n.subject) AS key) k
 			LEFT JOIN LATERAL (SELECT x.order_id FROM payments x WHERE x.payment_key = b.payment_key LIMIT 1) p ON true
 			LEFT JOIN LATERAL (SELECT x.amount, x.currency FROM mirror x
-				WHERE x.transaction_key = b.key AND x.kind = d.kind LIMIT 1) g ON true
-			LEFT JOIN unnest(@currencies::text[]) AS n (currency) ON n.currency = j.currency) f
-		WHERE NOT EXISTS (SELECT 1 FROM mismatches m
+				WHERE x.transaction_key = k.key AND x.kind = d.kind LIMIT 1) g ON true
+			LEFT JOIN unnest(@currencies::text[]) AS c (currency) ON c.currency = j.currency) f
+		CROSS JOIN LATERAL (SELECT CASE WHEN EXISTS (SELECT 1 FROM mismatches m
 			WHERE m.fingerprint = concat_ws('|', f.kind, f.payment_key, f.order_id, f.transaction_key)
+				AND m.books ->> 'entry' = f.entry AND m.books ->> 'reference' = f.reference OFFSET 0) THEN f.transaction_key ELSE f.subject END AS subject) s
+		WHERE NOT EXISTS (SELECT 1 FROM mismatches m
+			WHERE m.fingerprint = concat_ws('|', f.kind, f.payment_key, f.order_id, s.subject)
 				AND m.resolved_as = 'accepted' AND m.amount = f.amount AND m.currency = f.currency AND m.detail = f.detail OFFSET 0)
 		ORDER BY f.at, f.entry, f.reference COLLATE "C"`,
 		pgx.StrictNamedArgs{"from": from, "to": to, "currencies": moneyCurrencies()})
@@ -127,25 +150,24 @@ func notInJournal(ctx context.Context, tx pgx.Tx, from, to time.Time) ([]unprove
 // finding is the difference as a mismatch.
 func (u unproven) finding() ledger.Finding {
 	return ledger.Finding{
-		Kind: u.Kind, PaymentKey: u.PaymentKey, OrderID: u.OrderID, TransactionKey: u.TransactionKey,
+		Kind: u.Kind, PaymentKey: u.PaymentKey, OrderID: u.OrderID, TransactionKey: u.TransactionKey, Subject: u.Subject,
 		AtRisk: ledger.Money{Minor: u.Amount, Currency: u.Currency}, Detail: u.Detail, Gateway: u.seen().G.evidence(),
 		Books: map[string]any{"entry": u.Entry, "reference": u.Reference, "at": u.At.UTC()},
 	}
 }
 
-// prove adds to the tally where the books of a day and the journal differ, each once. A break that the comparison has found
-// of the same transaction stands for both.
-func (r *round) prove(ctx context.Context, w window, t *tally, see func(seen) error) error {
+// prove adds to the tally where the books of a day and the journal differ, each once, and to what breaks. A break that the
+// comparison has found of the same transaction stands for both.
+func (r *round) prove(ctx context.Context, w window, t *tally, breaks named, see func(seen) error) error {
 	all, err := notInJournal(ctx, r.tx, w.from, w.until())
-	if err != nil || len(all) == 0 {
+	if err != nil {
 		return err
 	}
-	found := t.named(LineBreaks)
 	for _, u := range all {
-		if found[u.TransactionKey] {
+		if breaks.has(u.contradiction) {
 			continue
 		}
-		found[u.TransactionKey] = true
+		breaks.add(u.contradiction)
 		t.findings = append(t.findings, u.finding())
 		t.place(u.contradiction)
 		if err := tell(see, u.seen()); err != nil {
@@ -158,10 +180,11 @@ func (r *round) prove(ctx context.Context, w window, t *tally, see func(seen) er
 // besideDay adds to the tally of a day what breaks beside its identity: where the books and the journal differ, and what
 // contradicts itself.
 func (r *round) besideDay(ctx context.Context, w window, t *tally, see func(seen) error) error {
-	if err := r.prove(ctx, w, t, see); err != nil {
+	breaks := t.named(LineBreaks)
+	if err := r.prove(ctx, w, t, breaks, see); err != nil {
 		return err
 	}
-	return r.contradict(ctx, w, t, see)
+	return r.contradictBeside(ctx, w, t, breaks, see)
 }
 
 // proveDays holds the books of the last weeks against the journal, day by day, and opens a mismatch for each difference. It

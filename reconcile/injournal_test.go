@@ -26,22 +26,25 @@ func (s *shop) journalled() {
 		FROM cancels c WHERE c.amount > 0
 		UNION ALL
 		SELECT 'capture', c.payment_key || '#' || c.number, c.payment_key, p.order_id, c.currency, c.amount, c.captured_at, c.recorded_at
-		FROM captures c JOIN payments p USING (payment_key);
+		FROM captures c JOIN payments p USING (payment_key)
+		UNION ALL
+		SELECT 'deposit_reversal', c.payment_key || '#' || c.number, c.payment_key, p.order_id, c.currency, c.amount, c.reversed_at, c.reversed_at
+		FROM captures c JOIN payments p USING (payment_key) WHERE c.reversed_at IS NOT NULL;
 		DELETE FROM by_hand f USING journal_transactions t WHERE t.kind = f.kind AND t.reference = f.reference;
 		INSERT INTO journal_transactions (kind, reference, payment_key, order_id, occurred_at, recorded_at)
 		SELECT kind, reference, payment_key, order_id, at, recorded_at FROM by_hand;
 		INSERT INTO journal_entries (transaction_id, line, account, currency, amount)
-		SELECT t.transaction_id, l.line, CASE WHEN l.line = 1 THEN 'gateway_receivable' WHEN t.kind = 'capture' THEN 'sales' ELSE 'refunds' END, f.currency,
+		SELECT t.transaction_id, l.line, CASE WHEN l.line = 1 THEN 'gateway_receivable' WHEN t.kind = 'cancel' THEN 'refunds' ELSE 'sales' END, f.currency,
 			CASE WHEN (l.line = 1) = (t.kind = 'capture') THEN f.amount ELSE -f.amount END
 		FROM by_hand f JOIN journal_transactions t ON t.kind = f.kind AND t.reference = f.reference, generate_series(1, 2) AS l (line);
 		DROP TABLE by_hand`)
 }
 
-// remembered keeps books and journal, and says how to put them back.
+// remembered keeps books, journal and list, and says how to put them back.
 func (s *shop) remembered() (restore func()) {
 	s.t.Helper()
 	var back []string
-	for _, table := range []string{"captures", "cancels", "journal_transactions", "journal_entries"} {
+	for _, table := range []string{"captures", "cancels", "journal_transactions", "journal_entries", "mirror"} {
 		s.exec(`CREATE TABLE kept_` + table + ` AS TABLE ` + table)
 		back = append(back, `DELETE FROM `+table+`; INSERT INTO `+table+` OVERRIDING SYSTEM VALUE TABLE kept_`+table)
 	}
@@ -191,5 +194,122 @@ func TestInJournal_ASignedDay(t *testing.T) {
 	tamper("398")
 	if closed := s.closes()[monday]; closed.Verdict != reconcile.VerdictBreaks || s.mismatches(ledger.KindJournalDiffers) != 1 {
 		t.Errorf("changed again: got %q %+v", closed.Verdict, closed.Lines)
+	}
+}
+
+// judgedAnew closes a day again, with everything judged anew, and returns its line of breaks. The audit of a minute and the
+// listing of the day must have as many.
+func (s *shop) judgedAnew(what string, day ledger.Day) reconcile.Line {
+	s.t.Helper()
+	s.exec(`INSERT INTO audit_dirty (subject, key, payment_key) VALUES ('everything', '', '')`)
+	s.clock.Advance(time.Minute)
+	line := s.closeDay(day).Line(reconcile.LineBreaks, ledger.KRW)
+	if minute := s.agrees(what).Line(reconcile.LineBreaks, ledger.KRW); minute.Figure != line.Figure {
+		s.t.Errorf("%s: the audit of a minute says %+v, the closing run %+v", what, minute, line)
+	}
+	if _, listed := s.rows(day); listed.Line(reconcile.LineBreaks, ledger.KRW).Figure != line.Figure {
+		s.t.Errorf("%s: the listing says %+v, the closing run %+v", what, listed.Lines, line)
+	}
+	return line
+}
+
+// TestInJournal_ACaptureThatNobodyNamed: a capture whose key our books do not know differs from the journal, and the list
+// says something else of it too. That is one break with its money once, whatever each of them knows the capture by; and one
+// difference beside the sum, once a person has accepted all of it.
+func TestInJournal_ACaptureThatNobodyNamed(t *testing.T) {
+	t.Parallel()
+	s, paid, _, _ := closedWithDeposit(t)
+	capture := s.text(`SELECT transaction_key FROM captures WHERE payment_key = $1`, paid)
+	restore := s.remembered()
+	unnamed := `UPDATE captures SET transaction_key = NULL WHERE payment_key = '` + paid + `'; `
+	listed := `mirror WHERE transaction_key = '` + capture + `'`
+	tests := []struct {
+		name string
+		then string
+		kind ledger.Kind
+	}{
+		{"the list does not have it", `DELETE FROM ` + listed, ledger.KindOrderWithoutPayment},
+		{
+			"the list has it no more", `UPDATE mirror SET missing_since = at WHERE transaction_key = '` + capture + `';
+			INSERT INTO mismatches (kind, fingerprint, payment_key, order_id, transaction_key, currency, amount, detail, opened_at, last_seen_at)
+			SELECT 'history_changed', 'gone', payment_key, order_id, transaction_key, currency, amount, 'gone', at, at FROM ` + listed,
+			ledger.KindOrderWithoutPayment,
+		},
+		{"the list has another amount", `UPDATE mirror SET amount = 1001 WHERE transaction_key = '` + capture + `'`, ledger.KindAmountDiffers},
+		{"our books do not have it", `DELETE FROM captures WHERE payment_key = '` + paid + `'`, ledger.KindPaymentWithoutOrder},
+	}
+	for _, test := range tests {
+		s.tampered(unnamed + `UPDATE journal_entries SET amount = sign(amount) * 999 WHERE transaction_id =
+			(SELECT transaction_id FROM journal_transactions WHERE kind = 'capture' AND reference = '` + paid + `#1')`)
+		if line := s.judgedAnew(test.name, monday); line.Count != 1 || line.Amount != 1000 || s.mismatches(ledger.KindJournalDiffers) != 1 {
+			t.Errorf("%s, before: got %+v", test.name, line)
+		}
+		s.tampered(test.then)
+		line := s.judgedAnew(test.name, monday)
+		if line.Count != 1 || len(line.Entries) != 1 || line.Entries[0].Kind != test.kind || s.mismatches(ledger.KindJournalDiffers) != 1 || s.mismatches(test.kind) != 1 {
+			t.Errorf("%s: got %+v", test.name, line)
+		}
+		s.accept()
+		s.judgedAnew(test.name+", accepted", monday)
+		if beside := s.closeDay(monday).Line(reconcile.LineAcceptedBeside, ledger.KRW); beside.Count != 1 && test.kind == ledger.KindOrderWithoutPayment {
+			t.Errorf("%s, accepted: got %+v", test.name, beside)
+		}
+		restore()
+		s.exec(`UPDATE mismatches SET status = 'resolved', resolved_as = 'auto', note = '', resolved_at = $1`, s.clock.Now())
+		if line := s.judgedAnew(test.name+", put right", monday); line.Count != 0 {
+			t.Errorf("%s, put right: got %+v", test.name, line)
+		}
+	}
+}
+
+// TestInJournal_TwoCapturesOfOneKey: a deposit fell back and came again under the key that it had, and both captures differ
+// from the journal. Each is a break and a mismatch of its own, is found once, and ends by itself; so it is where one of them
+// was opened when the key alone told them apart.
+func TestInJournal_TwoCapturesOfOneKey(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	key := s.deposited("order-1", 5000)
+	s.tampered(`
+		UPDATE captures SET reversed_at = captured_at + interval '1 minute';
+		INSERT INTO captures (payment_key, number, transaction_key, currency, amount, captured_at, channel, recorded_at)
+		SELECT payment_key, 2, transaction_key, currency, amount, captured_at + interval '2 minutes', channel, recorded_at FROM captures`)
+	s.journalled()
+	s.overnight(monday)
+	if st := s.closeDay(monday); st.Verdict != reconcile.VerdictReconciled {
+		t.Fatalf("got %s %v %+v", st.Verdict, st.Reasons, st.Lines)
+	}
+	journal := func(number, amount string) {
+		s.tampered(`UPDATE journal_entries SET amount = sign(amount) * ` + amount + ` WHERE transaction_id =
+			(SELECT transaction_id FROM journal_transactions WHERE kind = 'capture' AND reference = '` + key + `#` + number + `')`)
+	}
+	mismatches := func() int { return s.number(`SELECT count(*) FROM mismatches WHERE kind = 'journal_differs'`) }
+	both := func(what string) {
+		t.Helper()
+		if line := s.judgedAnew(what, monday); line.Count != 2 || line.Amount != 10_000 || mismatches() != 2 || s.mismatches(ledger.KindJournalDiffers) != 2 {
+			t.Errorf("%s: got %d mismatches and %+v", what, mismatches(), line)
+		}
+	}
+	journal("1", "4999")
+	journal("2", "4998")
+	both("found")
+	both("found again")
+	s.tampered(`UPDATE mismatches SET fingerprint = concat_ws('|', kind, payment_key, order_id, transaction_key) WHERE books ->> 'reference' LIKE '%#2'`)
+	both("opened under the key")
+	journal("1", "5000")
+	line := s.judgedAnew("the first put right", monday)
+	if left := s.text(`SELECT string_agg(books ->> 'reference', ' ') FROM mismatches WHERE status <> 'resolved'`); line.Count != 1 || left != key+"#2" {
+		t.Errorf("the first put right: got %s and %+v", left, line)
+	}
+	journal("1", "4999")
+	both("the first wrong again")
+	s.accept()
+	s.judgedAnew("accepted", monday)
+	if st := s.closeDay(monday); st.Verdict != reconcile.VerdictReconciled || st.Line(reconcile.LineAcceptedBeside, ledger.KRW).Count != 2 || mismatches() != 2 {
+		t.Errorf("accepted: got %s %+v", st.Verdict, st.Lines)
+	}
+	journal("2", "4997")
+	line = s.judgedAnew("the second another", monday)
+	if left := s.text(`SELECT string_agg(books ->> 'reference', ' ') FROM mismatches WHERE status <> 'resolved'`); line.Count != 1 || left != key+"#2" || mismatches() != 2 {
+		t.Errorf("the second another: got %s and %+v", left, line)
 	}
 }
