@@ -37,6 +37,7 @@ type mismatchRow struct {
 	Incident       int64          `db:"incident_id"`
 	Revision       int            `db:"revision"`
 	ChangedAt      time.Time      `db:"changed_at"`
+	Confirmed      *Confirmation  `db:"confirmed"`
 }
 
 const mismatchColumns = `
@@ -44,18 +45,35 @@ const mismatchColumns = `
 		COALESCE(m.transaction_key, '') AS transaction_key, COALESCE(m.currency, '') AS currency, m.amount, m.detail, m.gateway, m.books,
 		m.opened_at, m.last_seen_at, m.times_seen, COALESCE(m.assignee, '') AS assignee, m.proposal,
 		COALESCE(m.resolved_as, '') AS resolved_as, COALESCE(m.resolved_by, '') AS resolved_by, m.resolved_at, m.note,
-		COALESCE(m.incident_id, 0) AS incident_id, m.revision, COALESCE(m.changed_at, m.opened_at) AS changed_at
+		COALESCE(m.incident_id, 0) AS incident_id, m.revision, COALESCE(m.changed_at, m.opened_at) AS changed_at,
+		CASE WHEN m.resolved_as IN ('fixed', 'accepted') THEN ` + confirmation + ` END AS confirmed
 	FROM mismatches m`
+
+// confirmation is how a second person resolved the mismatch m as a first one had proposed, from the trail: the resolution
+// took a proposal away that it is equal to. Who signs a day anew resolves what was said of it, and confirms nobody's
+// proposal.
+const confirmation = `(
+			SELECT jsonb_build_object('proposed', p.changed -> 'proposal', 'by', r.actor, 'at', r.at, 'note', r.note)
+			FROM (SELECT number, at, actor, changed, note FROM mismatch_trail
+				WHERE mismatch_id = m.mismatch_id AND action = 'resolved' ORDER BY number DESC LIMIT 1) r
+			CROSS JOIN LATERAL (SELECT changed FROM mismatch_trail
+				WHERE mismatch_id = m.mismatch_id AND number < r.number AND changed ? 'proposal' ORDER BY number DESC LIMIT 1) p
+			WHERE r.changed ? 'proposal' AND p.changed -> 'proposal' ->> 'as' = m.resolved_as
+				AND p.changed -> 'proposal' ->> 'note' = m.note AND p.changed -> 'proposal' ->> 'by' <> r.actor
+				AND (m.kind <> 'signed_day_changed' OR m.note <> ''))`
 
 func (r mismatchRow) mismatch() Mismatch {
 	m := Mismatch{
 		ID: r.ID, Kind: r.Kind, Status: r.Status, PaymentKey: r.PaymentKey, OrderID: r.OrderID, TransactionKey: r.TransactionKey,
 		Detail: r.Detail, Gateway: r.Gateway, Books: r.Books, OpenedAt: r.OpenedAt, LastSeenAt: r.LastSeenAt, TimesSeen: r.TimesSeen,
 		Assignee: r.Assignee, Proposal: r.Proposal, ResolvedAs: r.ResolvedAs, ResolvedBy: r.ResolvedBy, ResolvedAt: postgres.Time(r.ResolvedAt),
-		Note: r.Note, Incident: r.Incident, Revision: r.Revision, ChangedAt: r.ChangedAt,
+		Note: r.Note, Incident: r.Incident, Revision: r.Revision, ChangedAt: r.ChangedAt, Confirmed: r.Confirmed,
 	}
 	if r.Amount != nil && r.Currency != "" {
 		m.AtRisk = Money{Minor: *r.Amount, Currency: r.Currency}
+	}
+	if m.Confirmed != nil {
+		m.Confirmed.At = m.Confirmed.At.UTC()
 	}
 	return m
 }

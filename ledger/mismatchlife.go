@@ -117,6 +117,14 @@ type Proposal struct {
 	Incident int64       `json:"incident,omitempty"` // proposed for a whole storm
 }
 
+// Confirmation is how a second person resolved a mismatch as a first one had proposed.
+type Confirmation struct {
+	Proposed Proposal  `json:"proposed"`
+	By       Actor     `json:"by"`
+	At       time.Time `json:"at"`
+	Note     string    `json:"note,omitempty"` // the second person's own words, if any
+}
+
 // Mismatch is a contradiction between the gateway's books and ours.
 type Mismatch struct {
 	ID             int64
@@ -137,7 +145,8 @@ type Mismatch struct {
 	ResolvedAs     Resolution
 	ResolvedBy     Actor
 	ResolvedAt     time.Time
-	Note           string
+	Note           string        // why it was resolved: the words of who resolved it alone, or of who proposed it
+	Confirmed      *Confirmation // where two people resolved it
 	Incident       int64
 	Revision       int
 	ChangedAt      time.Time
@@ -216,7 +225,7 @@ func (m Mismatch) step(c Change, two SecondPerson, now time.Time) (Mismatch, err
 		if m.Status != MismatchResolved {
 			return m, fmt.Errorf("it is %s: %w", m.Status, ErrStep)
 		}
-		m.Status, m.ResolvedAs, m.ResolvedBy, m.ResolvedAt, m.Note, m.Incident = MismatchOpen, "", "", time.Time{}, "", 0
+		m.Status, m.ResolvedAs, m.ResolvedBy, m.ResolvedAt, m.Note, m.Incident, m.Confirmed = MismatchOpen, "", "", time.Time{}, "", 0, nil
 		return m, nil
 	case StepNote:
 		if c.Note == "" {

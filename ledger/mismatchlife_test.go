@@ -73,8 +73,18 @@ func TestMismatch_Life(t *testing.T) {
 		{"who is assigned may confirm", 2_000_000, []ledger.Change{
 			{Step: ledger.StepAssign, By: "os:kim", To: "os:lee"},
 			{Step: ledger.StepResolve, By: "os:kim", As: ledger.ResolvedFixed},
+			{Step: ledger.StepConfirm, By: "os:lee", Note: "seen"},
+		}, nil, ledger.MismatchResolved, []string{"os:kim assigned", "os:kim resolution_proposed", "os:lee resolved: seen"}},
+		{"noted after it was confirmed", 2_000_000, []ledger.Change{
+			{Step: ledger.StepResolve, By: "os:kim", As: ledger.ResolvedAccepted, Note: "by phone"},
 			{Step: ledger.StepConfirm, By: "os:lee"},
-		}, nil, ledger.MismatchResolved, []string{"os:kim assigned", "os:kim resolution_proposed", "os:lee resolved"}},
+			{Step: ledger.StepNote, By: "os:park", Note: "late"},
+		}, nil, ledger.MismatchResolved, []string{"os:kim resolution_proposed: by phone", "os:lee resolved", "os:park noted: late"}},
+		{"confirmed and opened again", 2_000_000, []ledger.Change{
+			{Step: ledger.StepResolve, By: "os:kim", As: ledger.ResolvedFixed},
+			{Step: ledger.StepConfirm, By: "os:lee"},
+			{Step: ledger.StepReopen, By: "os:lee"},
+		}, nil, ledger.MismatchOpen, []string{"os:kim resolution_proposed", "os:lee resolved", "os:lee reopened"}},
 		{"a proposal is not proposed again", 2_000_000, []ledger.Change{
 			{Step: ledger.StepResolve, By: "os:kim", As: ledger.ResolvedFixed}, {Step: ledger.StepResolve, By: "os:lee", As: ledger.ResolvedFixed},
 		}, ledger.ErrStep, ledger.MismatchOpen, []string{"os:kim resolution_proposed"}},
@@ -139,8 +149,12 @@ func TestMismatch_Life(t *testing.T) {
 			if !errors.Is(err, test.err) {
 				t.Errorf("got error %v, want %v", err, test.err)
 			}
-			if m := b.mismatch(1); m.Status != test.status {
+			m := b.mismatch(1)
+			if m.Status != test.status {
 				t.Errorf("got %s, want %s", m.Status, test.status)
+			}
+			if diff := cmp.Diff(b.confirmed(test.steps, m.Status), m.Confirmed); diff != "" {
+				t.Errorf("by two (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(append([]string{"system opened"}, test.trail...), b.trail()); diff != "" {
 				t.Errorf("trail (-want +got):\n%s", diff)
@@ -148,6 +162,16 @@ func TestMismatch_Life(t *testing.T) {
 			ledgertest.RequireSound(t, b.pool)
 		})
 	}
+}
+
+// confirmed is who proposed and who confirmed by the steps, where it is resolved.
+func (b *books) confirmed(steps []ledger.Change, status ledger.MismatchStatus) *ledger.Confirmation {
+	for n, c := range steps {
+		if p := steps[max(n, 1)-1]; c.Step == ledger.StepConfirm && status == ledger.MismatchResolved {
+			return &ledger.Confirmation{Proposed: ledger.Proposal{As: p.As, By: p.By, At: b.now, Note: p.Note}, By: c.By, At: b.now, Note: c.Note}
+		}
+	}
+	return nil
 }
 
 func (b *books) mismatch(id int64) ledger.Mismatch {
@@ -447,7 +471,7 @@ func TestIncident_ResolvedWhole(t *testing.T) {
 	if _, err := change(ledger.Change{Step: ledger.StepConfirm, By: "api:kim"}); !errors.Is(err, ledger.ErrSecondPerson) {
 		t.Errorf("got %v, want no second person", err)
 	}
-	i, err = change(ledger.Change{Step: ledger.StepConfirm, By: "os:lee"})
+	i, err = change(ledger.Change{Step: ledger.StepConfirm, By: "os:lee", Note: "seen"})
 	if err != nil || i.Status != ledger.MismatchOpen || i.Left != 1 {
 		t.Fatalf("got %+v and %v, want one left", i, err)
 	}
@@ -463,6 +487,10 @@ func TestIncident_ResolvedWhole(t *testing.T) {
 	got := b.list(`SELECT DISTINCT resolved_as || ' ' || resolved_by || ' ' || note FROM mismatches WHERE transaction_key < 'tx-02000'`)
 	if !slices.Equal(got, []string{"accepted os:lee list outage"}) {
 		t.Errorf("got %v", got)
+	}
+	two := b.mismatch(b.idOf(7)).Confirmed
+	if two == nil || two.By != "os:lee" || two.Note != "seen" || two.Proposed.By != "os:kim" || two.Proposed.Note != "list outage" || two.Proposed.Incident != id {
+		t.Errorf("got %+v", two)
 	}
 }
 

@@ -183,6 +183,15 @@ func TestMain_Mismatch(t *testing.T) {
 		t.Errorf("got %d %v, want it withdrawn", status, answer)
 	}
 	run(1, "nobody has proposed", "mismatch", "withdraw", "2")
+	run(0, "open, accepted?", "mismatch", "resolve", "2", "--as", "accepted", "--note", "by phone")
+	if status, answer := w.api(leeSecret, "POST", "/v1/mismatches/2/confirm", `{"note":"asked the bank"}`); status != 200 {
+		t.Errorf("got %d %v, want it confirmed", status, answer)
+	}
+	run(0, "proposed by os:"+me.Username+", ", "mismatch", "list", "--resolution", "accepted")
+	run(0, "KST: by phone; confirmed by api:lee, ", "mismatch", "list", "--resolution", "accepted")
+	run(0, "KST: asked the bank", "mismatch", "list", "--resolution", "accepted")
+	run(0, "  confirmed    by api:lee, ", "mismatch", "show", "2")
+	run(0, `"note": "asked the bank"`, "mismatch", "list", "--json", "--resolution", "accepted")
 	run(0, "open", "mismatch", "reopen", "1")
 	run(0, "revision", "mismatch", "note", "1", "asked Toss")
 	run(0, "no incidents", "incident", "list")

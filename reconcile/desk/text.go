@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -25,12 +26,21 @@ func (l MismatchList) WriteText(w io.Writer) error {
 	return t.write(w)
 }
 
-// resolution is who resolved it, when and why; nothing where nobody did.
+// resolution is who resolved it, when and why; nothing where nobody did. Of two people each has their own words.
 func (m MismatchView) resolution() string {
-	if m.ResolvedAt == nil {
+	switch {
+	case m.ResolvedAt == nil:
 		return ""
+	case m.Confirmed == nil:
+		return said(m.ResolvedBy, *m.ResolvedAt, m.Note)
 	}
-	return strings.TrimSuffix(fmt.Sprintf("by %s, %s: %s", m.ResolvedBy, ledger.Stamp(*m.ResolvedAt), m.Note), ": ")
+	p := m.Confirmed.Proposed
+	return "proposed " + said(p.By, p.At, p.Note) + "; confirmed " + said(m.Confirmed.By, m.Confirmed.At, m.Confirmed.Note)
+}
+
+// said is who did something, when, and with which words, if any.
+func said(by ledger.Actor, at time.Time, words string) string {
+	return strings.TrimSuffix(fmt.Sprintf("by %s, %s: %s", by, ledger.Stamp(at), words), ": ")
 }
 
 // state is the status with what happens to it.
@@ -71,11 +81,15 @@ func (m MismatchView) write(t *strings.Builder) {
 		field("incident", fmt.Sprint(m.Incident))
 	}
 	if p := m.Proposal; p != nil {
-		field("proposed", strings.TrimSuffix(fmt.Sprintf("%s by %s, %s: %s", p.As, p.By, ledger.Stamp(p.At), p.Note), ": "))
+		field("proposed", string(p.As)+" "+said(p.By, p.At, p.Note))
 		field("", "somebody else confirms or withdraws it")
 	}
-	if m.ResolvedAt != nil {
-		field("resolved", fmt.Sprintf("%s by %s, %s", m.ResolvedAs, m.ResolvedBy, ledger.Stamp(*m.ResolvedAt)))
+	switch c := m.Confirmed; {
+	case c != nil:
+		field("proposed", string(c.Proposed.As)+" "+said(c.Proposed.By, c.Proposed.At, c.Proposed.Note))
+		field("confirmed", said(c.By, c.At, c.Note))
+	case m.ResolvedAt != nil:
+		field("resolved", string(m.ResolvedAs)+" "+said(m.ResolvedBy, *m.ResolvedAt, ""))
 		field("note", m.Note)
 	}
 }

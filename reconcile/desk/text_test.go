@@ -38,6 +38,21 @@ func samples() (list []ledger.Mismatch) {
 			Detail: "the cancel is 1 here", OpenedAt: at(3), LastSeenAt: at(4), TimesSeen: 2, ResolvedAs: ledger.ResolvedFixed, ResolvedBy: "os:park",
 			ResolvedAt: at(30), Note: "booked", Revision: 2,
 		},
+		{
+			ID: 7, Kind: ledger.KindPaidTwice, Status: ledger.MismatchResolved, OrderID: "order-3", AtRisk: ledger.Won(5_000_000), Detail: "paid again",
+			OpenedAt: at(3), LastSeenAt: at(4), TimesSeen: 2, ResolvedAs: ledger.ResolvedAccepted, ResolvedBy: "os:park", ResolvedAt: at(31),
+			Note: "both were meant", Revision: 3, Confirmed: &ledger.Confirmation{
+				Proposed: ledger.Proposal{As: ledger.ResolvedAccepted, By: "api:kim", At: at(30), Note: "both were meant"}, By: "os:park", At: at(31),
+				Note: "asked the buyer",
+			},
+		},
+		{
+			ID: 6, Kind: ledger.KindPaidTwice, Status: ledger.MismatchResolved, OrderID: "order-4", AtRisk: ledger.Won(5_000_000), Detail: "paid again",
+			OpenedAt: at(3), LastSeenAt: at(4), TimesSeen: 2, ResolvedAs: ledger.ResolvedAccepted, ResolvedBy: "os:park", ResolvedAt: at(31),
+			Note: "both were meant", Revision: 3, Confirmed: &ledger.Confirmation{
+				Proposed: ledger.Proposal{As: ledger.ResolvedAccepted, By: "api:kim", At: at(30), Note: "both were meant"}, By: "os:park", At: at(31),
+			},
+		},
 	}
 }
 
@@ -48,7 +63,7 @@ func TestText(t *testing.T) {
 	for _, m := range samples() {
 		list.Mismatches = append(list.Mismatches, viewOf(m))
 	}
-	list.Next = 8
+	list.Next = 6
 	one := samples()[0]
 	dossier := Dossier{MismatchView: viewOf(one), NeedsTwo: true, Gateway: one.Gateway, Books: one.Books, Trail: []ledger.TrailLine{
 		{Number: 1, At: at(1), Actor: ledger.System, Action: ledger.TrailOpened, Changed: []byte(`{"status": "open"}`)},
@@ -73,7 +88,7 @@ func TestText(t *testing.T) {
 		}),
 	}}
 	for name, text := range map[string]interface{ WriteText(w io.Writer) error }{
-		"mismatches": list, "mismatch": dossier, "resolved": viewOf(samples()[2]), "incidents": incidents, "incident": incidents.Incidents[0],
+		"mismatches": list, "mismatch": dossier, "resolved": viewOf(samples()[2]), "confirmed": viewOf(samples()[3]), "incidents": incidents, "incident": incidents.Incidents[0],
 		"pending": pending, "none": MismatchList{},
 	} {
 		t.Run(name, func(t *testing.T) {

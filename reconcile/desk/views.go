@@ -8,7 +8,9 @@ import (
 	"daesa/reconcile"
 )
 
-// MismatchView is a mismatch as our API shows it. An amount that nobody knows is left out: it is not nothing.
+// MismatchView is a mismatch as our API shows it. An amount that nobody knows is left out: it is not nothing. Where two
+// people resolved it, the note is that of who proposed it; who proposed and who confirmed, each with their own words, is in
+// confirmed.
 type MismatchView struct {
 	ID             int64                 `json:"mismatch_id"`
 	Kind           ledger.Kind           `json:"kind"`
@@ -28,6 +30,7 @@ type MismatchView struct {
 	ResolvedBy     ledger.Actor          `json:"resolved_by,omitempty"`
 	ResolvedAt     *time.Time            `json:"resolved_at,omitempty"`
 	Note           string                `json:"note,omitempty"`
+	Confirmed      *ledger.Confirmation  `json:"confirmed,omitempty"`
 	Incident       int64                 `json:"incident_id,omitempty"`
 	Revision       int                   `json:"revision"`
 
@@ -104,7 +107,7 @@ func viewOf(m ledger.Mismatch) MismatchView {
 		ID: m.ID, Kind: m.Kind, Status: m.Status, OrderID: m.OrderID, PaymentKey: m.PaymentKey, TransactionKey: m.TransactionKey,
 		AtRisk: decimal(m.AtRisk), Currency: m.AtRisk.Currency, Detail: m.Detail, OpenedAt: m.OpenedAt.UTC(), LastSeenAt: m.LastSeenAt.UTC(),
 		TimesSeen: m.TimesSeen, Assignee: m.Assignee, Proposal: m.Proposal, ResolvedAs: m.ResolvedAs, ResolvedBy: m.ResolvedBy,
-		ResolvedAt: present(m.ResolvedAt), Note: m.Note, Incident: m.Incident, Revision: m.Revision, money: m.AtRisk,
+		ResolvedAt: present(m.ResolvedAt), Note: m.Note, Confirmed: m.Confirmed, Incident: m.Incident, Revision: m.Revision, money: m.AtRisk,
 	}
 }
 
