@@ -244,7 +244,7 @@ func (g guard) takeOut(t *testing.T, likely string) (seed, words string) {
 			t.Fatal(err)
 		}
 	}
-	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", binary, ".")
+	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", overlay, "-o", binary, ".")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Errorf("%s: the mutant does not build: %s", g.name, out)
 		return "", ""
@@ -263,13 +263,12 @@ func (g guard) plays(t *testing.T, binary, seeds string) (seed, words string) {
 	run := exec.CommandContext(t.Context(), binary, "-test.run", "^TestSeeds$", "-test.parallel", "3", "-test.timeout", "0",
 		"-seeds", seeds, "-first")
 	out, _ := run.CombinedOutput() // it fails when a seed notices
-	said := regexp.MustCompile(`(?m)^\s+seeds_test\.go:\d+: (.*)$`).FindSubmatch(out)
-	found := regexp.MustCompile(`seed (\d+) FAILED`).FindSubmatch(out)
-	if said == nil || found == nil {
+	found := regexp.MustCompile(`--- FAIL: TestSeeds/(\d+) .*\n\s+seeds_test\.go:\d+: (.*)\n`).FindSubmatch(out)
+	if found == nil {
 		t.Logf("%s: %s", g.name, out[max(0, len(out)-500):])
 		return "", ""
 	}
-	return string(found[1]), unnamed(string(said[1]))
+	return string(found[1]), unnamed(string(found[2]))
 }
 
 // unnamed leaves out the keys of one run.

@@ -30,7 +30,7 @@ func points() []point {
 	return []point{pointConfirm, pointNotice, pointCancel, pointList, pointSweep, pointAudit, pointClosing, pointSeal, pointTidy}
 }
 
-// cell is one field of the coverage: the process was killed at this point on a day on which this fault had struck.
+// cell is one field of the coverage: the process was killed at this point on a day on which this fault struck.
 type cell struct {
 	fault faultName
 	at    point
