@@ -55,10 +55,17 @@ type DayRun struct {
 	Digest    string    `json:"digest,omitempty" db:"digest"`
 }
 
-// daysMax bounds one list of days, runsListed one list of a day's runs.
+// DaysMax bounds one list of days, runsListed one list of a day's runs.
 const (
-	daysMax    = 400
+	DaysMax    = 400
 	runsListed = 50
+)
+
+var (
+	// ErrDayNotOver means that the day has not ended, so that nothing can be said of it yet.
+	ErrDayNotOver = errors.New("the day is not over")
+	// ErrDays means that a list of days is asked for that would end before it begins.
+	ErrDays = errors.New("a list of days ends on or after the day it begins")
 )
 
 // LastEnded is the newest business day that has ended.
@@ -88,8 +95,11 @@ type daySummaryRow struct {
 }
 
 // Days lists the business days of a stretch, newest first, from the first that was ever closed to the last that has
-// ended: one that has no closing run yet is there too. At most the newest 400 are listed.
+// ended: one that has no closing run yet is there too. At most the newest DaysMax are listed. ErrDays.
 func (a *Auditor) Days(ctx context.Context, from, to ledger.Day) ([]DaySummary, error) {
+	if from > to {
+		return nil, fmt.Errorf("%s to %s: %w", from, to, ErrDays)
+	}
 	if last := LastEnded(a.cfg.now()); to > last {
 		to = last
 	}
@@ -125,7 +135,7 @@ func (a *Auditor) Days(ctx context.Context, from, to ledger.Day) ([]DaySummary, 
 		WHERE EXISTS (SELECT 1 FROM audit_runs x WHERE x.scope = 'day' AND x.day IS NOT NULL)
 		ORDER BY d DESC
 		LIMIT @limit`,
-		pgx.StrictNamedArgs{"from": string(from), "to": string(to), "limit": daysMax})
+		pgx.StrictNamedArgs{"from": string(from), "to": string(to), "limit": DaysMax})
 	if err != nil {
 		return nil, fmt.Errorf("list the days: %w", err)
 	}

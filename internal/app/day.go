@@ -143,7 +143,13 @@ func (c *dayCommand) list(ctx context.Context, auditor *reconcile.Auditor, stdou
 	if c.JSON {
 		return code, printJSON(stdout, days)
 	}
-	return code, writeDays(stdout, days)
+	if err := writeDays(stdout, days); err != nil {
+		return ExitIncomplete, err
+	}
+	if len(days) == reconcile.DaysMax && days[len(days)-1].Day > from {
+		fmt.Fprintf(stdout, "%d days are listed at a time: name an earlier -to for those before %s\n", reconcile.DaysMax, days[len(days)-1].Day)
+	}
+	return code, nil
 }
 
 // exitOfDay is the exit code of a day: one that is no longer what was signed is a break.
@@ -280,7 +286,7 @@ func sealedText(s reconcile.Signature) string {
 	case reconcile.SealedSince:
 		return "its bookings were not all sealed when it was signed; they are now, by journal head " + *s.SealedBy
 	case reconcile.SealedNotYet:
-		return "its bookings are not all sealed yet: the next journal head will be over them"
+		return "its bookings are not all sealed yet: the next journal head will be over them, once the service has a key to seal with"
 	case reconcile.SealedUnrecorded:
 		return "it was not kept how far its bookings reach in the journal"
 	}

@@ -62,6 +62,7 @@ func TestDays_OverHTTP(t *testing.T) {
 		{http.MethodGet, "/v1/statement/applied?after=%00", nil, "400 cursor_malformed"},
 		{http.MethodGet, "/v1/days/2026-02-30", nil, "400 day_malformed"},
 		{http.MethodGet, "/v1/days/2026-04-14", nil, "404 day_never_closed"},
+		{http.MethodGet, "/v1/days?from=2026-04-14&to=2026-04-13", nil, "400 days_malformed"},
 		{http.MethodPost, "/v1/days/2026-02-30/sign", map[string]any{}, "400 day_malformed"},
 		{http.MethodPost, "/v1/days/2026-04-14/sign", map[string]any{}, "409 day_not_closed"},
 		{http.MethodPost, "/v1/days/2026-04-15/sign", map[string]any{"digest": "abc"}, "400 signature_malformed"},

@@ -91,5 +91,8 @@ func TestHead_IsInEveryReportOfMoney(t *testing.T) {
 	s.must(s.Range(t.Context(), "2026-11-01", "2026-11-30", tail(want)))
 	s.must(s.TrialBalance(t.Context(), s.now, s.now, tail(want)))
 	s.must(s.TrialBalance(t.Context(), s.now, s.now.Add(-time.Second), tail(notSealed())))
+	if err := s.TrialBalance(t.Context(), s.now, s.now.Add(time.Second), tail(nil)); !errors.Is(err, ErrKnownAhead) {
+		t.Errorf("known at an instant that has not come: got %v, want %v", err, ErrKnownAhead)
+	}
 	s.must(s.Day(t.Context(), "2026-11-29", tail(notSealed())))
 }

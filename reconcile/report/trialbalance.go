@@ -2,6 +2,8 @@ package report
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -9,11 +11,17 @@ import (
 	"daesa/ledger"
 )
 
-// TrialBalance reports every account as of an instant, as it was known at another. The zero time is now.
+// ErrKnownAhead reports a trial balance as known at an instant that has not come: what is recorded until then would change it.
+var ErrKnownAhead = errors.New("nobody knows yet what will be recorded by then")
+
+// TrialBalance reports every account as of an instant, as it was known at another. The zero time is now. ErrKnownAhead.
 func (r *Reporter) TrialBalance(ctx context.Context, asOf, knownAt time.Time, write func(Report) error) error {
 	now := r.cfg.Now()
 	if knownAt.IsZero() {
 		knownAt = now
+	}
+	if knownAt.After(now) {
+		return fmt.Errorf("known at %s: %w", ledger.Stamp(knownAt), ErrKnownAhead)
 	}
 	if asOf.IsZero() {
 		asOf = knownAt
