@@ -2,7 +2,7 @@ package postgrestest
 
 import (
 	"context"
-	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -46,12 +46,16 @@ func (p *Plans) Forget() {
 	p.sent = nil
 }
 
-// WholeTables lists the statements sent, each with the plan, that would read one of the tables from end to end.
+// WholeTables lists the statements sent, each with the plan, that would read one of the tables from end to end: the table
+// itself, or every entry of an index that covers all of it, unless the first few are enough.
 func (p *Plans) WholeTables(ctx context.Context, pool *pgxpool.Pool, tables ...string) ([]string, error) {
 	p.mu.Lock()
 	sent := p.sent
 	p.mu.Unlock()
-	whole := regexp.MustCompile(`Seq Scan on (` + strings.Join(tables, "|") + `)\b`)
+	partial, err := partialIndexes(ctx, pool)
+	if err != nil {
+		return nil, err
+	}
 	var found []string
 	seen := make(map[string]bool)
 	for _, s := range sent {
@@ -63,27 +67,75 @@ func (p *Plans) WholeTables(ctx context.Context, pool *pgxpool.Pool, tables ...s
 		if err != nil {
 			return found, err
 		}
-		if whole.MatchString(plan) {
-			found = append(found, strings.TrimSpace(s.sql)+"\n\n"+plan)
+		if whole := plan.whole(tables, partial, false); len(whole) > 0 {
+			found = append(found, strings.TrimSpace(s.sql)+"\n\n"+strings.Join(whole, "\n"))
 		}
 	}
 	return found, nil
 }
 
+// partialIndexes are those that cover only some rows of their tables: read from end to end, they cost what is open.
+func partialIndexes(ctx context.Context, pool *pgxpool.Pool) ([]string, error) {
+	rows, err := pool.Query(ctx, `SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid WHERE i.indpred IS NOT NULL`)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
+
+// node is a node of a plan, as EXPLAIN writes it.
+type node struct {
+	Type      string `json:"Node Type"`
+	Relation  string `json:"Relation Name"`
+	Index     string `json:"Index Name"`
+	Condition string `json:"Index Cond"`
+	Below     []node `json:"Plans"`
+}
+
+// whole says which tables the node and those below it would read from end to end. It is few where only the first rows are
+// asked for.
+func (n node) whole(tables, partial []string, few bool) (found []string) {
+	of := slices.Contains(tables, n.Relation)
+	switch n.Type {
+	case "Seq Scan":
+		if of {
+			found = append(found, "all of "+n.Relation)
+		}
+	case "Index Scan", "Index Only Scan":
+		if of && n.Condition == "" && !few && !slices.Contains(partial, n.Index) {
+			found = append(found, "all of "+n.Index+", the index of "+n.Relation)
+		}
+	case "Limit":
+		few = true
+	case "Incremental Sort", "Nested Loop", "Result", "Subquery Scan", "LockRows", "Append", "Merge Append", "Unique", "ProjectSet": // hand rows on as they come
+	default:
+		few = false
+	}
+	for _, below := range n.Below {
+		found = append(found, below.whole(tables, partial, few)...)
+	}
+	return found
+}
+
 // explain asks for the plan of a statement that has one.
-func explain(ctx context.Context, pool *pgxpool.Pool, s statement) (string, error) {
+func explain(ctx context.Context, pool *pgxpool.Pool, s statement) (node, error) {
 	word, _, _ := strings.Cut(strings.TrimSpace(s.sql), " ")
 	switch strings.ToUpper(strings.TrimSpace(word)) {
 	case "SELECT", "WITH", "INSERT", "UPDATE", "DELETE":
 	default:
-		return "", nil
+		return node{}, nil
 	}
-	rows, err := pool.Query(ctx, "EXPLAIN "+s.sql, s.args...)
+	rows, err := pool.Query(ctx, "EXPLAIN (FORMAT JSON) "+s.sql, s.args...)
 	if err != nil {
-		return "", err
+		return node{}, err
 	}
-	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	return strings.Join(lines, "\n"), err
+	plans, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[[]struct {
+		Plan node `json:"Plan"`
+	}])
+	if err != nil || len(plans) == 0 {
+		return node{}, err
+	}
+	return plans[0].Plan, nil
 }
 
 func (p *Plans) note(sql string, args []any) {
