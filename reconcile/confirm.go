@@ -204,7 +204,7 @@ func (s *Sweeper) strange(ctx context.Context, tx pgx.Tx, seen ledger.Observatio
 	ledger.QueueMismatch(b, ledger.Finding{
 		Kind: ledger.KindPaymentWithoutOrder, PaymentKey: seen.PaymentKey, OrderID: seen.OrderID, TransactionKey: capture, AtRisk: seen.Total,
 		Detail:  "the gateway holds money for an order that is not in our books" + adviceToImport,
-		Gateway: map[string]any{"word": seen.Word, "total": seen.Total.Decimal(), "currency": seen.Total.Currency},
+		Gateway: shownEvidence(capture, seen.Word, seen.Total, seen.CapturedAt), Books: side{}.evidence(),
 	}, s.cfg.now())
 	return c, tx.SendBatch(ctx, b).Close()
 }

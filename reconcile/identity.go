@@ -235,9 +235,13 @@ func judgeBooked(f fact, b bounds) judged {
 // breaks adds a contradiction, with the evidence of both sides.
 func (j *judged) breaks(f fact, kind ledger.Kind, atRisk ledger.Money, detail string) {
 	j.parts = append(j.parts, part{LineBreaks, 1, atRisk})
+	shown := f.G.evidence()
+	if f.Missing {
+		shown["present"] = false // it is what the list had
+	}
 	j.finding = &ledger.Finding{
 		Kind: kind, PaymentKey: f.PaymentKey, OrderID: f.OrderID, TransactionKey: f.TransactionKey, AtRisk: atRisk, Detail: detail,
-		Gateway: f.G.evidence(), Books: f.B.evidence(),
+		Gateway: shown, Books: f.B.evidence(),
 	}
 }
 

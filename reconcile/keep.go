@@ -34,6 +34,9 @@ func (m *Mirror) keep(ctx context.Context, w *read, page pgclient.Page) error {
 				return fmt.Errorf("keep a page of the list: %w", err)
 			}
 		}
+		if err := besideBooks(ctx, tx, b.findings); err != nil {
+			return err
+		}
 		if _, err := ledger.OpenMismatches(ctx, tx, listRun(w.Run), b.findings, now); err != nil {
 			return err
 		}
@@ -247,16 +250,17 @@ func (m *Mirror) unheardOf(b *gathered, rows []pgclient.Transaction, known map[s
 		b.found(ledger.Finding{
 			Kind: ledger.KindUnrecognized, PaymentKey: r.PaymentKey, OrderID: r.OrderID, TransactionKey: r.TransactionKey,
 			AtRisk: r.Amount, Detail: "the gateway's list has a status that is not known: " + r.Word,
-			Gateway: map[string]any{"word": r.Word, "amount": r.Amount.Decimal(), "at": r.At.UTC()},
+			Gateway: shownEvidence(r.TransactionKey, r.Word, r.Amount, r.At),
 		})
 	}
 }
 
 func changed(paymentKey, orderID string, r pgclient.Transaction, detail string) ledger.Finding {
+	seen := shownEvidence(r.TransactionKey, r.Word, r.Amount, r.At)
+	seen["payment_key"] = r.PaymentKey
 	return ledger.Finding{
 		Kind: ledger.KindHistoryChanged, PaymentKey: paymentKey, OrderID: orderID, TransactionKey: r.TransactionKey,
-		AtRisk: r.Amount, Detail: detail,
-		Gateway: map[string]any{"word": r.Word, "amount": r.Amount.Decimal(), "currency": r.Amount.Currency, "payment_key": r.PaymentKey},
+		AtRisk: r.Amount, Detail: detail, Gateway: seen,
 	}
 }
 

@@ -83,7 +83,7 @@ func (m *Mirror) owe(b *gathered, l lack, now time.Time) {
 			Kind: ledger.KindPaymentWithoutOrder, PaymentKey: l.row.PaymentKey, OrderID: l.row.OrderID,
 			TransactionKey: l.TransactionKey, AtRisk: l.row.Amount,
 			Detail:  "the gateway lists money for an order that is not in our books" + adviceToImport,
-			Gateway: map[string]any{"transaction_key": l.TransactionKey, "word": l.row.Word, "at": l.row.At.UTC()},
+			Gateway: shownEvidence(l.TransactionKey, l.row.Word, l.row.Amount, l.row.At), Books: side{}.evidence(),
 		})
 	}
 }

@@ -22,16 +22,24 @@ type takenRow struct {
 	Booked         *int64           `db:"booked"`
 	BookedCurrency *ledger.Currency `db:"booked_currency"`
 	Channel        *ledger.Channel  `db:"channel"`
+	BookedKey      string           `db:"booked_key"` // this and the next two only where the two books differ
+	BookedAt       *time.Time       `db:"booked_at"`
+	Word           string           `db:"word"` // of the list
 	Ordered        bool             `db:"ordered"`
 	AskedUntil     *time.Time       `db:"asked_until"` // how long open work about it explains that one book lacks it
 	Accepted       bool             `db:"accepted"`
 }
+
+// differing holds where the listed g and what our books have of it, c, are not of the same money.
+const differing = `(c.amount, c.currency) IS DISTINCT FROM (g.amount, g.currency)`
 
 // The captures of the gateway's list with what our books have of each: those of a window, or those of some payments.
 const (
 	listedColumns = `
 		SELECT g.transaction_key, g.payment_key, g.order_id, g.currency, g.amount, g.at, true AS listed,
 			c.amount AS booked, c.currency AS booked_currency, c.channel,
+			CASE WHEN ` + differing + ` THEN COALESCE(c.transaction_key, '') ELSE '' END AS booked_key,
+			CASE WHEN ` + differing + ` THEN c.captured_at END AS booked_at, CASE WHEN ` + differing + ` THEN g.word ELSE '' END AS word,
 			c.amount IS NULL AND EXISTS (SELECT 1 FROM orders o WHERE o.order_id = g.order_id OFFSET 0) AS ordered,
 			CASE WHEN c.amount IS NULL THEN (SELECT max(GREATEST(w.deadline, w.opened_at + interval '1 day')) FROM work w
 				WHERE w.payment_key = g.payment_key AND w.closed_at IS NULL AND w.kind = 'confirm_unknown') END AS asked_until,
@@ -40,7 +48,7 @@ const (
 				AND m.kind = CASE WHEN c.amount IS NULL THEN 'payment_without_order' WHEN c.currency <> g.currency THEN 'currency_differs' ELSE 'amount_differs' END OFFSET 0) AS accepted`
 	listedRest = `
 		LEFT JOIN LATERAL (
-			SELECT c.amount, c.currency, c.channel FROM captures c
+			SELECT c.amount, c.currency, c.channel, c.transaction_key, c.captured_at FROM captures c
 			WHERE c.payment_key = g.payment_key AND (c.transaction_key = g.transaction_key OR c.transaction_key IS NULL)
 			ORDER BY c.transaction_key NULLS LAST
 			LIMIT 1) c ON true
@@ -51,7 +59,7 @@ const (
 	listedOfPayments = listedColumns + `
 		FROM unnest(@payments::text[]) AS p (payment_key)
 		CROSS JOIN LATERAL (
-			SELECT x.transaction_key, x.payment_key, x.order_id, x.currency, x.amount, x.at, x.kind, x.is_foreign
+			SELECT x.transaction_key, x.payment_key, x.order_id, x.currency, x.amount, x.at, x.kind, x.word, x.is_foreign
 			FROM mirror x
 			WHERE x.payment_key = p.payment_key
 			OFFSET 0) g` + listedRest
@@ -72,7 +80,8 @@ const unnamedCapture = `(c.transaction_key IS NULL AND g.kind = 'capture' AND NO
 const (
 	unlistedColumns = `
 		SELECT COALESCE(c.transaction_key, '') AS transaction_key, c.payment_key, p.order_id, c.currency, c.amount, c.captured_at AS at,
-			false AS listed, c.amount AS booked, c.currency AS booked_currency, c.channel, true AS ordered,
+			false AS listed, c.amount AS booked, c.currency AS booked_currency, c.channel,
+			COALESCE(c.transaction_key, '') AS booked_key, c.captured_at AS booked_at, '' AS word, true AS ordered,
 			(SELECT max(CASE WHEN g.kind = 'none' THEN g.first_seen_at ELSE g.missing_since END) + @patience::interval FROM mirror g
 				WHERE p.virtual_account AND g.payment_key = c.payment_key
 					AND ((g.kind = 'none' AND (g.transaction_key = c.transaction_key OR g.at > c.captured_at))
@@ -211,7 +220,7 @@ func forEachTaken(ctx context.Context, tx pgx.Tx, sql string, args pgx.StrictNam
 	var r takenRow
 	_, err = pgx.ForEachRow(rows, []any{
 		&r.TransactionKey, &r.PaymentKey, &r.OrderID, &r.Currency, &r.Amount, &r.At, &r.Listed, &r.Booked, &r.BookedCurrency,
-		&r.Channel, &r.Ordered, &r.AskedUntil, &r.Accepted,
+		&r.Channel, &r.BookedKey, &r.BookedAt, &r.Word, &r.Ordered, &r.AskedUntil, &r.Accepted,
 	}, func() error { return each(r) })
 	return err
 }
@@ -253,7 +262,8 @@ func (r takenRow) judge(b bounds) judged {
 	case r.Booked != nil && *r.BookedCurrency != r.Currency:
 		r.breaks(&j, ledger.KindCurrencyDiffers, fmt.Sprintf("the capture is in %s at the gateway and in %s here", r.Currency, *r.BookedCurrency))
 	case r.Booked != nil:
-		r.breaks(&j, ledger.KindAmountDiffers, fmt.Sprintf("the capture is %d at the gateway and %d here, minor units", r.Amount, *r.Booked))
+		r.breaks(&j, ledger.KindAmountDiffers, fmt.Sprintf("the capture is %s at the gateway and %s here",
+			ledger.Money{Minor: r.Amount, Currency: r.Currency}, ledger.Money{Minor: *r.Booked, Currency: *r.BookedCurrency}))
 	case r.Ordered:
 		r.breaks(&j, ledger.KindPaymentWithoutOrder, "the gateway lists money for an order of ours that our books do not have as taken")
 	default:
@@ -272,7 +282,7 @@ func (r takenRow) breaks(j *judged, kind ledger.Kind, detail string) {
 	j.parts = append(j.parts, part{LineBreaks, 1, amount})
 	j.finding = &ledger.Finding{
 		Kind: kind, PaymentKey: r.PaymentKey, OrderID: r.OrderID, TransactionKey: r.TransactionKey, AtRisk: amount, Detail: detail,
-		Gateway: map[string]any{"transaction_key": r.TransactionKey, "at": r.At.UTC()},
+		Gateway: r.shownEvidence(), Books: r.bookedEvidence(),
 	}
 }
 
@@ -301,7 +311,7 @@ func (r takenRow) remember(open map[string]memory, j judged, b bounds) {
 		case p.line == LineBreaks:
 			m.parts = append(m.parts, r.share(LineBreaks))
 			l := r.listing(p.line, j.finding.Kind, j.finding.Detail)
-			l.Gateway = j.finding.Gateway
+			l.Gateway, l.Books = j.finding.Gateway, j.finding.Books
 			m.entries = append(m.entries, l)
 			if j.finding.Kind == ledger.KindPaymentWithoutOrder && !r.Ordered {
 				m.recheckBy(b.now.Truncate(time.Hour).Add(time.Hour)) // no trigger tells of a new order

@@ -68,12 +68,18 @@ type owed struct {
 }
 
 func (o owed) finding(kind ledger.Kind, detail string) ledger.Finding {
-	return ledger.Finding{
+	f := ledger.Finding{
 		Kind: kind, PaymentKey: o.PaymentKey, OrderID: o.OrderID, TransactionKey: o.TransactionKey,
 		AtRisk: ledger.Money{Minor: o.Amount, Currency: o.Currency}, Detail: detail,
 		Gateway: map[string]any{"last_answer": o.Answer, "asked": o.Asked},
 		Books:   map[string]any{"since": o.Since.UTC()},
 	}
+	if kind == ledger.KindHistoryChanged { // it is the list that takes it back, since then; what our books have is looked up
+		f.Gateway["present"], f.Gateway["since"], f.Gateway["transaction_key"] = false, o.Since.UTC(), o.TransactionKey
+		f.Gateway["amount"], f.Gateway["currency"] = f.AtRisk.Decimal(), o.Currency
+		f.Books = nil
+	}
+	return f
 }
 
 // staleUnknown opens a mismatch for each payment in doubt past the age. Asking goes on: only evidence ends doubt (I6).
@@ -147,6 +153,9 @@ func (s *Sweeper) report(ctx context.Context, kind ledger.Kind, detail, sql stri
 	}
 	now := s.cfg.now()
 	return postgres.InTx(ctx, s.cfg.DB, func(tx pgx.Tx) error {
+		if err := besideBooks(ctx, tx, findings); err != nil {
+			return err
+		}
 		_, err := ledger.OpenMismatches(ctx, tx, fmt.Sprintf("sweep for %s %s", kind, now.UTC().Format(time.RFC3339Nano)), findings, now)
 		return err
 	})

@@ -237,8 +237,8 @@ func (m *Mirror) markMissing(ctx context.Context, r read) error {
 				UPDATE mirror
 				SET missing_since = @now
 				WHERE at >= @from AND at < @settled AND last_run < @since AND missing_since IS NULL
-				RETURNING transaction_key, payment_key, order_id, kind, currency, amount, is_foreign, at)
-			SELECT gone.transaction_key, gone.payment_key, gone.order_id, gone.kind, gone.currency, gone.amount, gone.is_foreign, gone.at,
+				RETURNING transaction_key, payment_key, order_id, kind, word, currency, amount, is_foreign, at)
+			SELECT gone.transaction_key, gone.payment_key, gone.order_id, gone.kind, gone.word, gone.currency, gone.amount, gone.is_foreign, gone.at,
 				gone.kind = 'capture' AND d.deposits > 0 AS deposit, COALESCE(d.stands, false) AS stands
 			FROM gone
 			CROSS JOIN LATERAL (
@@ -269,6 +269,9 @@ func (m *Mirror) markMissing(ctx context.Context, r read) error {
 		if err := tx.SendBatch(ctx, &b.Batch).Close(); err != nil {
 			return fmt.Errorf("mark missing rows: %w", err)
 		}
+		if err := besideBooks(ctx, tx, b.findings); err != nil {
+			return err
+		}
 		_, err = ledger.OpenMismatches(ctx, tx, listRun(r.Run), b.findings, m.cfg.now())
 		return err
 	})
@@ -279,6 +282,7 @@ type vanished struct {
 	PaymentKey     string          `db:"payment_key"`
 	OrderID        string          `db:"order_id"`
 	Kind           string          `db:"kind"`
+	Word           string          `db:"word"`
 	Currency       ledger.Currency `db:"currency"`
 	Amount         int64           `db:"amount"`
 	Foreign        bool            `db:"is_foreign"`
@@ -287,11 +291,14 @@ type vanished struct {
 	Stands         bool            `db:"stands"`  // in our books
 }
 
+// finding says what the list had, and that it has it no more.
 func (v vanished) finding() ledger.Finding {
+	money := ledger.Money{Minor: v.Amount, Currency: v.Currency}
+	had := shownEvidence(v.TransactionKey, v.Word, money, v.At)
+	had["present"], had["kind"] = false, v.Kind
 	return ledger.Finding{
 		Kind: ledger.KindHistoryChanged, PaymentKey: v.PaymentKey, OrderID: v.OrderID, TransactionKey: v.TransactionKey,
-		AtRisk: ledger.Money{Minor: v.Amount, Currency: v.Currency}, Detail: detailVanished,
-		Gateway: map[string]any{"kind": v.Kind, "at": v.At.UTC(), "listed": false},
+		AtRisk: money, Detail: detailVanished, Gateway: had,
 	}
 }
 
