@@ -3,7 +3,6 @@ package app
 import (
 	"cmp"
 	"context"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -11,8 +10,6 @@ import (
 	"log/slog"
 	"os"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"daesa/ledger"
@@ -272,41 +269,17 @@ func removeRejects(path string) error {
 	return nil
 }
 
-// writeRejects writes rejected rows as they came, with their line and the reason. The file can be imported itself; the
-// byte order mark tells a spreadsheet that it is UTF-8.
+// writeRejects writes the rejected rows to a file that its owner alone can read.
 func writeRejects(path string, header []string, rows []opening.Row) error {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600) //nolint:gosec // the path is the operator's own
 	if err != nil {
 		return fmt.Errorf("write the rejected rows: %w", err)
 	}
-	var keep []int
-	var titles []string
-	for n, title := range header {
-		if name := strings.TrimSpace(title); !strings.EqualFold(name, "line") && !strings.EqualFold(name, "reason") {
-			keep, titles = append(keep, n), append(titles, title)
-		}
+	err = opening.WriteRejects(file, header, rows)
+	if closeErr := file.Close(); closeErr != nil {
+		err = errors.Join(err, fmt.Errorf("write the rejected rows: %w", closeErr))
 	}
-	w := csv.NewWriter(file)
-	_, markErr := file.WriteString("\ufeff")
-	lines := [][]string{append(titles, "line", "reason")}
-	for _, r := range rows {
-		if r.Result != opening.ResultRejected {
-			continue
-		}
-		var fields []string
-		for _, n := range keep {
-			if n < len(r.Claim.Fields) {
-				fields = append(fields, r.Claim.Fields[n])
-			} else {
-				fields = append(fields, "")
-			}
-		}
-		lines = append(lines, append(fields, strconv.Itoa(r.Claim.Line), r.Reason))
-	}
-	if err := errors.Join(markErr, w.WriteAll(lines), file.Close()); err != nil {
-		return fmt.Errorf("write the rejected rows: %w", err)
-	}
-	return nil
+	return err
 }
 
 // importScreen shows how far an import has come.

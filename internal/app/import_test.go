@@ -70,7 +70,7 @@ func TestStory_MovingIn(t *testing.T) {
 	}
 	rejects, err := os.ReadFile(file + ".rejects.csv")
 	w.must(err)
-	if want := asked + "x,order-old-4,1,,5,"; !strings.Contains(string(rejects), want) || strings.Count(string(rejects), "\n") != 2 {
+	if want := asked + "x,order-old-4,1,,,5,"; !strings.Contains(string(rejects), want) || strings.Count(string(rejects), "\n") != 2 {
 		t.Errorf("the rejects are\n%s", rejects)
 	}
 
@@ -155,7 +155,7 @@ func TestImport_Rejects(t *testing.T) {
 	}
 	rejects, err := os.ReadFile(file + ".rejects.csv")
 	w.must(err)
-	if want := "\ufeffPayment_Key,order_id,amount,line,reason\n" + key + ",order-old-1,9999,2,"; !strings.HasPrefix(string(rejects), want) {
+	if want := "\ufeffPayment_Key,order_id,amount,text_mark,line,reason\n" + key + ",order-old-1,9999,,2,"; !strings.HasPrefix(string(rejects), want) {
 		t.Errorf("the rejects are\n%q, want\n%q", rejects, want)
 	}
 	if code, out, errs := w.importing(file + ".rejects.csv"); code != 1 || !strings.Contains(out, "rejected 1") {

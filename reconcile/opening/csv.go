@@ -8,13 +8,13 @@ import (
 	"fmt"
 	"io"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
+	"daesa/internal/sheet"
 	"daesa/ledger"
 	"daesa/pgclient"
 )
@@ -42,16 +42,28 @@ func columns() []column {
 		{"customer_id", "고객번호", false, func(c *Claim, text string) (err error) { c.CustomerID, err = readText(text, 128); return err }},
 		{"name", "상품명", false, func(c *Claim, text string) (err error) { c.Name, err = readText(text, 100); return err }},
 		{"credits", "적립금", false, readCredits},
-		{"line", "", false, nil},
-		{"reason", "", false, nil},
+		{columnMark, "", false, nil},
+		{columnLine, "", false, nil},
+		{columnReason, "", false, nil},
 	}
 }
 
-// ReadCSV reads a file of payments. A row that cannot be read keeps its problem and the others; a file whose shape is
+// nameOf is the column that a title names; "" when it names none.
+func nameOf(title string) string {
+	title = strings.ToLower(strings.TrimSpace(title))
+	for _, c := range columns() {
+		if c.name == title || (c.korean != "" && c.korean == title) {
+			return c.name
+		}
+	}
+	return ""
+}
+
+// ReadCSV reads a file of payments, be it one of rejects. A row that cannot be read keeps its problem and the others; a file whose shape is
 // broken is refused whole, with the line, because nothing after that line can be trusted.
 func ReadCSV(name string, content []byte) (Claims, error) {
 	claims := Claims{Source: SourceCSV, Name: name, Digest: sha256.Sum256(content)}
-	content = bytes.TrimPrefix(content, []byte("\ufeff"))
+	content = bytes.TrimPrefix(content, []byte(sheet.ByteOrderMark))
 	if !utf8.Valid(content) {
 		return claims, fmt.Errorf("save it as CSV UTF-8: %w", ErrFile)
 	}
@@ -76,6 +88,11 @@ func ReadCSV(name string, content []byte) (Claims, error) {
 			return claims, fmt.Errorf("%s: %w", shape(err), ErrFile)
 		}
 		line, _ := reader.FieldPos(0)
+		if _, marked := at[columnMark]; marked {
+			for n, cell := range fields {
+				fields[n] = sheet.Unguard(cell)
+			}
+		}
 		c := readRow(fields, at, len(header))
 		c.Line, c.Fields = line, fields
 		if first, again := seen[c.PaymentKey]; again && c.Problem == "" {
@@ -103,12 +120,10 @@ func shape(err error) string {
 func places(header []string) (map[string]int, error) {
 	at := map[string]int{}
 	for n, title := range header {
-		title = strings.ToLower(strings.TrimSpace(title))
-		known := slices.IndexFunc(columns(), func(c column) bool { return c.name == title || (c.korean != "" && c.korean == title) })
-		if known < 0 {
+		name := nameOf(title)
+		if name == "" {
 			return nil, fmt.Errorf("line 1: no column is called %.40q: %w", title, ErrFile)
 		}
-		name := columns()[known].name
 		if _, twice := at[name]; twice {
 			return nil, fmt.Errorf("line 1: the column %s stands there twice: %w", name, ErrFile)
 		}

@@ -1,10 +1,14 @@
 package opening_test
 
 import (
+	"bytes"
+	"encoding/csv"
 	"errors"
 	"strings"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"daesa/ledger"
 	"daesa/reconcile/opening"
@@ -20,6 +24,7 @@ func TestReadCSV_Shapes(t *testing.T) {
 		{"Korean", "결제키,주문번호,금액\npay-1,order-1,1000\n", ""},
 		{"no end of line", "payment_key,order_id,amount\npay-1,order-1,1000", ""},
 		{"a rejects file", "payment_key,order_id,amount,line,reason\npay-1,order-1,1000,7,the gateway's amount is 2\n", ""},
+		{"a rejects file with marks", "payment_key,order_id,amount,name,text_mark,line,reason\n'pay-1,'order-1,1000,'=1,,7,odd\n", ""},
 		{"empty", "", "empty"},
 		{"no header", "pay-1,order-1,1000\n", "line 1"},
 		{"a column that nobody knows", "payment_key,order_id,amount,fee\n", "fee"},
@@ -80,6 +85,58 @@ func TestReadCSV_Rows(t *testing.T) {
 	claims, _ := opening.ReadCSV("x.csv", []byte(header+"pay-1,order-1,10.50,usd,0.5,2026-03-10 10:15:28,,,,\n"))
 	if c := claims.Rows[0]; c.Amount.Minor != 1050 || c.Canceled.Minor != 50 || !c.CapturedAt.Equal(time.Date(2026, 3, 10, 1, 15, 28, 0, time.UTC)) {
 		t.Errorf("got %+v", c)
+	}
+}
+
+// TestWriteRejects_ComeBackToTheByte: whatever a rejected row holds, no cell of the file of rejects is run or changed by a
+// spreadsheet, and who imports the file again imports what was written first.
+func TestWriteRejects_ComeBackToTheByte(t *testing.T) {
+	t.Parallel()
+	header := []string{"payment_key", " Order_ID", "금액", "name", "reason", "credits", "customer_id"}
+	kept := []int{0, 1, 2, 3, 5, 6}
+	rapid.Check(t, func(t *rapid.T) {
+		cell := rapid.StringOf(rapid.RuneFrom([]rune("=+-@＝−;\t\r\n'\"\\ \u00a0019.E/가a\u200b\x00,")))
+		var rows []opening.Row
+		for n := range rapid.IntRange(1, 3).Draw(t, "rows") {
+			fields := rapid.SliceOfN(cell, len(header), len(header)).Draw(t, "fields")
+			rows = append(rows, opening.Row{
+				Claim: opening.Claim{Line: n + 2, Fields: fields}, Result: opening.ResultRejected, Reason: cell.Draw(t, "reason"),
+			})
+		}
+		var file bytes.Buffer
+		if err := opening.WriteRejects(&file, header, append(rows, opening.Row{Result: opening.ResultImported})); err != nil {
+			t.Fatal(err)
+		}
+		cells, err := csv.NewReader(bytes.NewReader(file.Bytes())).ReadAll()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, record := range cells[1:] {
+			for _, c := range record {
+				if first := strings.TrimLeft(c, " \"\u00a0\u200b\x00\t\r\n"); first != "" && strings.Contains("=+-@＝−", string([]rune(first)[:1])) {
+					t.Fatalf("%q is a formula in %q", c, file.String())
+				}
+			}
+		}
+		back, err := opening.ReadCSV("x.rejects.csv", file.Bytes())
+		if err != nil || len(back.Rows) != len(rows) {
+			t.Fatalf("%q is read as %d rows: %v", file.String(), len(back.Rows), err)
+		}
+		for n, r := range back.Rows {
+			for at, of := range kept {
+				if want := rows[n].Claim.Fields[of]; r.Fields[at] != want {
+					t.Fatalf("%q comes back as %q", want, r.Fields[at])
+				}
+			}
+		}
+	})
+	numbers := []opening.Row{{Claim: opening.Claim{Line: 2, Fields: []string{"pay-1", "order-1", "1,000", "0012", "", "7", "=cmd|x"}}, Result: opening.ResultRejected, Reason: "odd"}}
+	var file bytes.Buffer
+	if err := opening.WriteRejects(&file, header, numbers); err != nil {
+		t.Fatal(err)
+	}
+	if want := "\ufeffpayment_key,\" Order_ID\",금액,name,credits,customer_id,text_mark,line,reason\npay-1,order-1,\"1,000\",'0012,7,'=cmd|x,,2,odd\n"; file.String() != want {
+		t.Errorf("got %q, want %q", file.String(), want)
 	}
 }
 

@@ -6,22 +6,20 @@ import (
 	"strconv"
 	"time"
 
+	"daesa/internal/sheet"
 	"daesa/ledger"
 )
-
-// byteOrderMark makes a spreadsheet read the file as UTF-8; without it Korean comes out as noise.
-const byteOrderMark = "\uFEFF"
 
 // writeCSV writes one file: the facts, a name and a value a line, then each table under its name, an empty line
 // between. Lines end as RFC 4180 has it.
 func writeCSV(w io.Writer, r Report, language Language) error {
-	if _, err := io.WriteString(w, byteOrderMark); err != nil {
+	if _, err := io.WriteString(w, sheet.ByteOrderMark); err != nil {
 		return err
 	}
 	out := csv.NewWriter(w)
 	out.UseCRLF = true
 	for _, f := range append(r.told(language), Fact{"text_mark", Word(noteMark)}) {
-		if err := out.Write([]string{guard(language.name(f.Name)), csvCell(f.Value, language)}); err != nil {
+		if err := out.Write([]string{sheet.Guard(language.name(f.Name)), csvCell(f.Value, language)}); err != nil {
 			return err
 		}
 	}
@@ -58,9 +56,9 @@ func csvCell(c Cell, language Language) string {
 	case nil:
 		return ""
 	case Text:
-		return guard(clean(string(v)))
+		return sheet.Guard(clean(string(v)))
 	case Word:
-		return guard(clean(language.word(string(v))))
+		return sheet.Guard(clean(language.word(string(v))))
 	case Money:
 		return ledger.Money(v).Decimal()
 	case Count:

@@ -13,6 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"daesa/internal/sheet"
 	"daesa/ledger"
 	"daesa/reconcile"
 )
@@ -40,10 +41,10 @@ func hostile(t *testing.T) []struct{ Text, Guarded string } {
 func TestGuard(t *testing.T) {
 	t.Parallel()
 	for _, h := range hostile(t) {
-		if got := guard(clean(h.Text)); got != h.Guarded {
+		if got := sheet.Guard(clean(h.Text)); got != h.Guarded {
 			t.Errorf("%q: got %q, want %q", h.Text, got, h.Guarded)
 		}
-		if got := unguard(h.Guarded); got != clean(h.Text) {
+		if got := sheet.Unguard(h.Guarded); got != clean(h.Text) {
 			t.Errorf("%q: the text is lost: got %q", h.Text, got)
 		}
 	}
@@ -59,8 +60,8 @@ func TestGuard_NothingStartsAFormula(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := rapid.StringOf(rapid.RuneFrom([]rune("=+-@＝−;\t\r\n'\" \u00a0019.E/가a\u202e\x00,"))).Draw(t, "text")
 		cleaned := clean(s)
-		guarded := guard(cleaned)
-		if got := unguard(guarded); got != cleaned {
+		guarded := sheet.Guard(cleaned)
+		if got := sheet.Unguard(guarded); got != cleaned {
 			t.Fatalf("%q became %q and comes back as %q", cleaned, guarded, got)
 		}
 		if !utf8.ValidString(guarded) || strings.ContainsAny(guarded, "\x00\u202e\r") {
