@@ -208,7 +208,7 @@ func figureNames() []string {
 // without any is closed in the same bytes as before there were these figures.
 const (
 	figureAcceptedBeside   = string(LineAcceptedBeside)
-	figureCapturesAccepted = "captures_accepted"
+	figureCapturesAccepted = string(LineCapturesAccepted)
 	figureTakenBack        = "captures_taken_back"
 )
 

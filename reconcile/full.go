@@ -215,7 +215,7 @@ func (m *memory) text() string {
 func (r *round) correctTotals(ctx context.Context, stored, full totals, found *drift) error {
 	set := totals{}
 	compare := func(k totalKey) {
-		if stored[k] == full[k] || k.line == lineCaptureListed || k.line == lineCaptureBooked {
+		if stored[k] == full[k] || k.line == lineCapturesListed || k.line == LineCapturesBooked {
 			return
 		}
 		if _, seen := set[k]; !seen {

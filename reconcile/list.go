@@ -26,8 +26,7 @@ func Movements() []Movement { return []Movement{MovementCapture, MovementCancel}
 // Row is one transaction behind one line of a statement. The rows of a line add up to its figure; one that breaks is a
 // row of the line breaks as well, beside the row that counts it.
 //
-// Captures have no lines of their own in the statement's sum. Theirs are applied (its Booked), sweeping (its Pending),
-// accepted (its Accepted) and unexplained (its Missing).
+// Captures have lines of their own, [CaptureLineNames], which are the figures of the statement's Captures.
 type Row struct {
 	Movement       Movement // empty: nobody can tell, of a row that cannot be read
 	Line           LineName
@@ -154,7 +153,7 @@ func (s seen) rows() []Row {
 	rows := make([]Row, 0, len(s.parts))
 	for _, p := range s.parts {
 		r := Row{
-			Movement: s.Movement, Line: p.line, OrderID: s.OrderID, PaymentKey: s.PaymentKey, TransactionKey: s.TransactionKey,
+			Movement: s.Movement, Line: p.line.of(s.Movement), OrderID: s.OrderID, PaymentKey: s.PaymentKey, TransactionKey: s.TransactionKey,
 			Currency: p.amount.Currency, Count: p.count, Amount: p.amount.Minor, Gateway: s.G.money(), Booked: s.B.money(),
 			At: s.At, Channel: s.Channel, Kind: s.kind, Note: s.note,
 		}

@@ -21,20 +21,16 @@ const (
 
 // What is counted beside the lines of the statement.
 const (
-	lineGateway         LineName = "gateway" // cancels in the gateway's list
-	lineBooked          LineName = "booked"  // cancels of ours
-	lineOwed            LineName = "owed"    // open work about cancels
-	lineOrderCanceled   LineName = "order_canceled"
-	lineOrderPending    LineName = "order_pending"
-	lineOrderOther      LineName = "order_other"
-	lineCapturePending  LineName = "capture_pending"
-	lineCaptureAccepted LineName = "capture_accepted"
-	lineCaptureMissing  LineName = "capture_missing"
-	lineTakenBack       LineName = "taken_back" // captures of ours that the list takes back
+	lineGateway       LineName = "gateway" // cancels in the gateway's list
+	lineBooked        LineName = "booked"  // cancels of ours
+	lineOwed          LineName = "owed"    // open work about cancels
+	lineOrderCanceled LineName = "order_canceled"
+	lineOrderPending  LineName = "order_pending"
+	lineOrderOther    LineName = "order_other"
+	lineTakenBack     LineName = "taken_back" // captures of ours that the list takes back
 
-	// Of captures only what does not agree is remembered; these two are counted where everything is read.
-	lineCaptureListed LineName = "capture_listed"
-	lineCaptureBooked LineName = "capture_booked"
+	// Of captures only what does not agree is remembered; this one and LineCapturesBooked are counted where everything is read.
+	lineCapturesListed LineName = "captures_listed"
 )
 
 // share is one contribution to one line of one day.

@@ -268,8 +268,8 @@ func (t *tally) statement(reasons []string) Statement {
 			s.Orders = append(s.Orders, roll)
 		}
 		taken := Captures{
-			Currency: c, Listed: figure(lineCaptureListed), Booked: figure(lineCaptureBooked),
-			Pending: figure(lineCapturePending), Accepted: figure(lineCaptureAccepted), Missing: figure(lineCaptureMissing),
+			Currency: c, Listed: figure(lineCapturesListed), Booked: figure(LineCapturesBooked),
+			Pending: figure(LineCapturesPending), Accepted: figure(LineCapturesAccepted), Missing: figure(LineCapturesMissing),
 			TakenBack: figure(lineTakenBack),
 		}
 		if taken != (Captures{Currency: c}) {

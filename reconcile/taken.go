@@ -111,12 +111,12 @@ func (a *Auditor) captures(ctx context.Context, tx pgx.Tx, w window, t *tally, s
 	each := func(r takenRow) error {
 		j := r.judge(w.bounds)
 		if r.Listed {
-			t.totals.add(r.share(lineCaptureListed))
+			t.totals.add(r.share(lineCapturesListed))
 		}
 		stands := true
 		for _, p := range j.parts {
 			if p.line == LineApplied {
-				t.totals.add(r.share(lineCaptureBooked))
+				t.totals.add(r.share(LineCapturesBooked))
 			}
 			stands = stands && p.line != lineTakenBack
 		}
@@ -296,15 +296,15 @@ func (r takenRow) remember(open map[string]memory, j judged, b bounds) {
 	for _, p := range j.parts {
 		switch {
 		case p.line.pending():
-			m.parts = append(m.parts, r.share(lineCapturePending))
+			m.parts = append(m.parts, r.share(LineCapturesPending))
 			m.recheckBy(*r.AskedUntil)
 		case p.line == lineTakenBack:
 			m.parts = append(m.parts, r.share(lineTakenBack))
 			m.recheckBy(*r.AskedUntil)
 		case p.line == LineAccepted:
-			m.parts = append(m.parts, r.share(lineCaptureAccepted))
+			m.parts = append(m.parts, r.share(LineCapturesAccepted))
 		case p.line == LineUnexplained:
-			m.parts = append(m.parts, r.share(lineCaptureMissing))
+			m.parts = append(m.parts, r.share(LineCapturesMissing))
 		case p.line == LineAcceptedBeside:
 			m.parts = append(m.parts, r.share(LineAcceptedBeside))
 			m.entries = append(m.entries, r.listing(p.line, j.kind, j.note))

@@ -116,12 +116,12 @@ func TestList_PaidAndGivenBackOnItsOwnDays(t *testing.T) {
 	} {
 		var got []string
 		st, err := s.Auditor.List(t.Context(), reconcile.Scope{Name: reconcile.ScopeDay, Day: day}, func(r reconcile.Row) error {
-			sign := int64(1)
+			sign, line := int64(1), reconcile.LineCapturesBooked
 			if r.Movement == reconcile.MovementCancel {
-				sign = -1
+				sign, line = -1, reconcile.LineApplied
 			}
 			got = append(got, fmt.Sprintf("%s %s %d", r.Movement, r.OrderID, sign*r.Amount))
-			if r.Line != reconcile.LineApplied || ledger.DayOf(r.At) != day {
+			if r.Line != line || ledger.DayOf(r.At) != day {
 				t.Errorf("%s: got a row on the line %s, of %s", day, r.Line, r.At)
 			}
 			return nil

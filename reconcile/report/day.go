@@ -109,12 +109,24 @@ func lineColumns() []Column {
 	return []Column{{"line", TypeWord}, {"currency", TypeWord}, {"count", TypeCount}, {"amount", TypeMoney}}
 }
 
+// lineRows are the lines that the rows of the day add up to, captures after what the statement lists.
 func lineRows(s reconcile.Statement) []Row {
 	var rows []Row
 	for _, l := range s.Lines {
-		rows = append(rows, Row{word(l.Name), word(l.Currency), Count(l.Count), money(l.Amount, l.Currency)})
+		rows = append(rows, lineRow(l.Name, l.Currency, l.Figure))
+	}
+	for _, name := range reconcile.CaptureLineNames() {
+		for _, c := range s.Captures {
+			if f := c.Line(name); f != (reconcile.Figure{}) {
+				rows = append(rows, lineRow(name, c.Currency, f))
+			}
+		}
 	}
 	return rows
+}
+
+func lineRow(name reconcile.LineName, currency ledger.Currency, f reconcile.Figure) Row {
+	return Row{word(name), word(currency), Count(f.Count), money(f.Amount, currency)}
 }
 
 func captureColumns() []Column {

@@ -91,6 +91,7 @@ func TestKorean_HasEveryWord(t *testing.T) {
 	t.Parallel()
 	var words []string
 	words = appendWords(words, reconcile.LineNames())
+	words = appendWords(words, reconcile.CaptureLineNames())
 	words = appendWords(words, reconcile.Verdicts())
 	words = appendWords(words, reconcile.Movements())
 	words = appendWords(words, reconcile.Standings())

@@ -101,6 +101,7 @@ var koreanWords = map[string]string{
 	"reconciled": "일치", "reconciled_with_pending": "일치(대기 있음)", "incomplete": "확인불가", "breaks": "불일치", "error": "오류",
 	"applied": "반영", "in_flight": "처리 중", "awaiting_redelivery": "재전송 대기", "sweeping": "조회 중", "in_progress": "PG 처리 중",
 	"accepted": "인정된 차이", "accepted_beside": "합계 밖 인정된 차이", "unexplained": "미설명", "not_yet_listed": "목록 대기", "unproven": "미확인 통지",
+	"captures_booked": "승인 반영", "captures_pending": "승인 대기", "captures_accepted": "승인 인정된 차이", "captures_missing": "승인 누락",
 
 	// Accounts and entries.
 	"gateway_receivable": "PG 미수금", "sales": "매출", "refunds": "환불", "suspense": "가수금", "credits_issued": "적립금 발행",
