@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -27,35 +26,8 @@ const clockSlack = time.Minute
 // basis names the settings that decide what counts. Whose an order is stands in the rows of the mirror, which mark
 // themselves as changed when a read corrects it.
 func (w window) basis() string {
-	return fmt.Sprintf("rules %d, %s, list from %s", auditRules, settings(w.from, w.listLag), w.since.UTC().Format(time.RFC3339Nano))
-}
-
-// settings are those of the basis that somebody has to tell, and can tell otherwise than the service was told.
-func settings(opening time.Time, listLag time.Duration) string {
-	return fmt.Sprintf("opening %s, lag %s", opening.UTC().Format(time.RFC3339Nano), listLag)
-}
-
-// OtherSettings says how opening and list lag differ from those by which the books were last audited; it is empty where
-// they agree, or nothing was audited yet. It is for commands beside the service: whoever closes or signs a day by other
-// settings says something else of it than the service does. Of the configuration it needs DB.
-func OtherSettings(ctx context.Context, cfg Config) (difference string, err error) {
-	cfg = cfg.withDefaults()
-	rows, err := cfg.DB.Query(ctx, `SELECT basis FROM audit_state`)
-	if err != nil {
-		return "", fmt.Errorf("read the settings of the service: %w", err)
-	}
-	basis, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[string])
-	if errors.Is(err, pgx.ErrNoRows) {
-		return "", nil
-	}
-	if err != nil {
-		return "", fmt.Errorf("read the settings of the service: %w", err)
-	}
-	here := settings(cfg.OpeningAt, cfg.ListLag)
-	if strings.Contains(basis, ", "+here+", ") {
-		return "", nil
-	}
-	return fmt.Sprintf("the books are audited by %q, and this command was told %q", basis, here), nil
+	return fmt.Sprintf("rules %d, opening %s, lag %s, list from %s", auditRules, w.from.UTC().Format(time.RFC3339Nano), w.listLag,
+		w.since.UTC().Format(time.RFC3339Nano))
 }
 
 // lastState reads what the running sums were computed by; nil where nothing says so.

@@ -58,6 +58,8 @@ type Config struct {
 	OurOrders *regexp.Regexp
 	// OpeningAt is when our books begin: what happened before belongs to the system before us. Zero = always.
 	OpeningAt time.Time
+	// Beside says that this is a command beside the service: it may write the mirror by the service's settings only.
+	Beside bool
 	// ListLag is how long the gateway's list may need to show what happened.
 	ListLag time.Duration
 	// Keep is how long is kept what grows by the minute.

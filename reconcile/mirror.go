@@ -72,6 +72,9 @@ func (m *Mirror) Poll(ctx context.Context) (Polled, error) { return m.poll(ctx, 
 // poll is Poll that waits for another reader for so long.
 func (m *Mirror) poll(ctx context.Context, patience time.Duration) (Polled, error) {
 	return m.locked(ctx, patience, func(r reader) (Polled, error) {
+		if err := m.cfg.keepSettings(ctx); err != nil {
+			return Polled{}, err
+		}
 		sum, err := r.takeUp(ctx, ReasonPoll)
 		if err != nil {
 			return sum, err
@@ -214,7 +217,15 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// inTx is a transaction of the mirror's.
+// inTx is a transaction of the mirror's. That of a command that opens the books or reads the past is refused once the
+// service goes by other settings, also in the middle of a long stretch.
 func (m *Mirror) inTx(ctx context.Context, fn func(tx pgx.Tx) error) error {
-	return postgres.InTx(ctx, m.cfg.DB, fn)
+	return postgres.InTx(ctx, m.cfg.DB, func(tx pgx.Tx) error {
+		if m.cfg.Beside {
+			if err := RequireSettings(ctx, tx, m.cfg, true); err != nil {
+				return err
+			}
+		}
+		return fn(tx)
+	})
 }

@@ -75,7 +75,10 @@ func New(ctx context.Context, cfg Config) (_ *App, err error) {
 	if a.jobs, err = newJobs(a); err != nil {
 		return nil, err
 	}
-	return a, a.listen(ctx)
+	if err := a.listen(ctx); err != nil {
+		return nil, err
+	}
+	return a, a.features.reconcile.KeepSettings(ctx)
 }
 
 // open connects to the database and wires the features over it.

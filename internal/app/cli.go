@@ -48,7 +48,7 @@ type cli struct {
 	Day       dayCommand       `cmd:"" help:"Business days: list, show, close and sign them."`
 }
 
-// booksSettings say which payments are ours to account for; serve and audit must be told the same.
+// booksSettings say which payments are ours to account for. Those of serve decide; every command must be told the same.
 type booksSettings struct {
 	OrderPattern string        `name:"order-pattern" env:"DAESA_ORDER_PATTERN" help:"Regular expression of our order ids, when other systems share the merchant id."`
 	OpeningAt    time.Time     `name:"opening-at" env:"DAESA_OPENING_AT" help:"Earlier payments belong to the system before this one (RFC 3339)."`

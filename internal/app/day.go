@@ -17,8 +17,8 @@ import (
 	"daesa/reconcile"
 )
 
-// dayCommand looks at business days, closes and signs them. Opening and list lag decide what counts: closing and signing
-// are refused where the service was told others. Whose an order is, the service has written into its copy of the list.
+// dayCommand looks at business days, closes and signs them. Closing and signing are refused where the service was told other
+// settings of the books.
 type dayCommand struct {
 	booksSettings
 
@@ -63,7 +63,7 @@ func (c *dayCommand) run(ctx context.Context, command, databaseURL string, log *
 			return err
 		}
 		if command == "day close <day>" || command == "day sign <day>" {
-			if err := requireSameSettings(ctx, settings); err != nil {
+			if err := reconcile.RequireSettings(ctx, db, settings, false); err != nil {
 				return err
 			}
 		}
@@ -79,18 +79,6 @@ func (c *dayCommand) run(ctx context.Context, command, databaseURL string, log *
 	return code, nil
 }
 
-// requireSameSettings refuses what would say something else of the books than the service does.
-func requireSameSettings(ctx context.Context, settings reconcile.Config) error {
-	difference, err := reconcile.OtherSettings(ctx, settings)
-	if err != nil {
-		return err
-	}
-	if difference != "" {
-		return fmt.Errorf("%s: set DAESA_OPENING_AT and DAESA_LIST_LAG to what the service has", difference)
-	}
-	return nil
-}
-
 // warnOfOtherSettings tells a person at a terminal that what follows is not what the service says.
 func warnOfOtherSettings(ctx context.Context, settings reconcile.Config, log *slog.Logger) error {
 	difference, err := reconcile.OtherSettings(ctx, settings)
@@ -98,7 +86,7 @@ func warnOfOtherSettings(ctx context.Context, settings reconcile.Config, log *sl
 		return err
 	}
 	if difference != "" {
-		log.WarnContext(ctx, "the service says something else of these books: set DAESA_OPENING_AT and DAESA_LIST_LAG to what it has",
+		log.WarnContext(ctx, "this command was told other settings than the service has: the service may say something else of these books",
 			slog.String("difference", difference))
 	}
 	return nil

@@ -3,18 +3,27 @@ package app_test
 import (
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"daesa/internal/app"
 	"daesa/ledger"
+	"daesa/pgclient/tosssim"
 	"daesa/reconcile"
 )
 
 // closedWorld is a world whose first day has ended and is closed, with one order canceled in part.
-func closedWorld(t *testing.T) (w *world, digest string) {
+func closedWorld(t *testing.T, settings ...setting) (w *world, digest string) {
 	t.Helper()
-	w = newWorld(t)
+	w = newWorld(t, settings...)
 	key := w.sell("order-day", 50_000)
 	w.clock.Advance(time.Minute)
 	w.dashboard(key, 20_000)
@@ -143,47 +152,85 @@ func TestMain_DayChangedByMuch(t *testing.T) {
 	}
 }
 
-// TestMain_OtherSettings: a command that was told another opening or list lag than the service neither closes nor signs a
-// day, and what it only prints comes with a warning. A look at what is kept needs no settings.
+// TestMain_OtherSettings: a command that was told another order pattern, opening or list lag than the service neither closes
+// nor signs a day, reads the gateway's list nor imports, and what it only prints comes with a warning. A look at what is
+// kept needs no settings. Whoever starts the service with others decides for every command.
 func TestMain_OtherSettings(t *testing.T) {
 	t.Parallel()
-	w, digest := closedWorld(t)
+	w, digest := closedWorld(t, func(c *app.Config, _ *tosssim.Config) { c.OrderPattern = "^order-" })
 	w.app.stop()
-	opening := w.cfg.OpeningAt.Format(time.RFC3339)
-	sameInstant := w.cfg.OpeningAt.UTC().Format(time.RFC3339)
-	const warning = "the service says something else of these books"
-	for _, test := range []struct {
-		name     string
-		settings []string
-		same     bool
-	}{
-		{"the service's own", []string{"-opening-at", opening}, true},
-		{"the same instant in another zone", []string{"-opening-at", sameInstant, "-list-lag", "600s"}, true},
-		{"no opening", nil, false},
-		{"another opening", []string{"-opening-at", "2026-04-15T09:00:01+09:00"}, false},
-		{"another lag", []string{"-opening-at", opening, "-list-lag", "5m"}, false},
-	} {
-		run := func(args ...string) (int, string, string) {
-			return command(append(append(args, "-database-url", w.url), test.settings...)...)
-		}
-		runs := w.number(`SELECT count(*) FROM audit_runs`)
-		basis := w.text(`SELECT basis FROM audit_state`)
-		for _, args := range [][]string{{"day", "close", "2026-04-15"}, {"day", "sign", "2026-04-15", "-digest", digest}} {
-			code, _, stderr := run(args...)
-			if (code == 0) != test.same || strings.Contains(stderr, "DAESA_OPENING_AT") == test.same {
-				t.Errorf("%s: %v: got %d %s", test.name, args, code, stderr)
+	asked, at := gatewayBehind(t, w.cfg.TossURL)
+	file := filepath.Join(t.TempDir(), "payments.csv")
+	w.must(os.WriteFile(file, []byte("payment_key,order_id,amount\nno-such-payment,order-none,1000\n"), 0o600))
+	const warning = "this command was told other settings than the service has"
+	writes := [][]string{
+		{"reconcile", "-from", "2026-04-15", "-to", "2026-04-15", "-again", "-toss-url", at, "-toss-secret-key", secretKey},
+		{"import", "-csv", file, "-apply", "-toss-url", at, "-toss-secret-key", secretKey},
+		{"day", "close", "2026-04-15"},
+		{"day", "sign", "2026-04-15", "-digest", digest},
+	}
+	looks := [][]string{{"audit", "-day", "2026-04-15"}, {"report", "day", "2026-04-15"}, {"report", "range", "2026-04-15", "2026-04-15"}}
+	run := func(settings, args []string) (int, string, string) {
+		return command(append(append(slices.Clone(args), "-database-url", w.url), settings...)...)
+	}
+	books := `SELECT concat_ws(' ', (SELECT count(*) FROM audit_runs), (SELECT basis FROM audit_state), (SELECT count(*) FROM list_runs),
+		(SELECT md5(string_agg(g::text, '' ORDER BY g.transaction_key)) FROM mirror g), (SELECT count(*) FROM work),
+		(SELECT count(*) FROM mismatches), (SELECT count(*) FROM imports), (SELECT count(*) FROM day_signoffs))`
+	check := func(settings []string, commands [][]string, sets ...string) {
+		t.Helper()
+		for _, args := range commands {
+			before, questions := w.text(books), asked.Load()
+			code, _, stderr := run(settings, args)
+			if (code == 2) != (len(sets) > 0) {
+				t.Errorf("%v %v: got %d %s", settings, args, code, stderr)
 			}
-		}
-		if !test.same && (w.number(`SELECT count(*) FROM audit_runs`) != runs || w.text(`SELECT basis FROM audit_state`) != basis) {
-			t.Errorf("%s: something was written", test.name)
-		}
-		for _, args := range [][]string{{"audit", "-day", "2026-04-15"}, {"report", "day", "2026-04-15"}, {"report", "range", "2026-04-15", "2026-04-15"}} {
-			if _, stdout, stderr := run(args...); strings.Contains(stderr, warning) == test.same || stdout == "" {
-				t.Errorf("%s: %v: got %q and %d bytes", test.name, args, stderr, len(stdout))
+			for _, set := range []string{"DAESA_ORDER_PATTERN", "DAESA_OPENING_AT", "DAESA_LIST_LAG"} {
+				if strings.Contains(stderr, set) != slices.Contains(sets, set) {
+					t.Errorf("%v %v: got %s", settings, args, stderr)
+				}
 			}
-		}
-		if code, _, stderr := run("day", "show", "2026-04-15"); code != 0 || stderr != "" {
-			t.Errorf("%s: show: got %d %s", test.name, code, stderr)
+			if changed := w.text(books) != before || asked.Load() != questions; changed == (len(sets) > 0) {
+				t.Errorf("%v %v: the books are\n%s, and were\n%s; %d questions", settings, args, w.text(books), before, asked.Load()-questions)
+			}
 		}
 	}
+	warned := func(settings []string, want bool) {
+		t.Helper()
+		for _, args := range looks {
+			if _, stdout, stderr := run(settings, args); strings.Contains(stderr, warning) != want || stdout == "" {
+				t.Errorf("%v: %v: got %q and %d bytes", settings, args, stderr, len(stdout))
+			}
+		}
+		if code, _, stderr := run(settings, []string{"day", "show", "2026-04-15"}); code != 0 || stderr != "" {
+			t.Errorf("%v: show: got %d %s", settings, code, stderr)
+		}
+	}
+	own := []string{"-opening-at", w.cfg.OpeningAt.Format(time.RFC3339), "-order-pattern", "^order-"}
+	check(own, writes)
+	warned(own, false)
+	check(nil, writes, "DAESA_ORDER_PATTERN", "DAESA_OPENING_AT")
+	warned(nil, true)
+
+	w.cfg.OrderPattern = "^ord"
+	w.restart()
+	w.app.stop()
+	check(own, writes[:1], "DAESA_ORDER_PATTERN")
+	check(append(slices.Clone(own[:2]), "-order-pattern", "^ord"), writes[:1])
+}
+
+// gatewayBehind is a gateway's address that counts what it is asked.
+func gatewayBehind(t *testing.T, address string) (asked *atomic.Int32, at string) {
+	t.Helper()
+	target, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked = &atomic.Int32{}
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		proxy.ServeHTTP(rw, r)
+	}))
+	t.Cleanup(server.Close)
+	return asked, server.URL
 }

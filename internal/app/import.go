@@ -80,15 +80,11 @@ func (c importCommand) run(ctx context.Context, databaseURL string, log *slog.Lo
 	}
 	code := ExitIncomplete
 	err = withWorkbench(ctx, cfg, func(w *workbench) error {
-		ourOrders, err := w.cfg.ourOrders()
-		if err != nil {
-			return err
-		}
 		screen := newScreen(stderr)
 		show := importScreen{screen: screen, began: w.cfg.Now(), now: w.cfg.Now}
 		importer, err := opening.New(opening.Config{
-			DB: w.db, Ledger: w.ledger, Gateway: w.gateway, Now: w.cfg.Now, By: by, OpeningAt: w.cfg.OpeningAt, OurOrders: ourOrders,
-			Apply: c.Apply, PerMinute: c.PerMinute, Parallel: c.Parallel, Progress: show.progress,
+			DB: w.db, Ledger: w.ledger, Gateway: w.gateway, Now: w.cfg.Now, By: by, OpeningAt: w.cfg.OpeningAt, OurOrders: w.ourOrders,
+			Allowed: w.requireSettings, Apply: c.Apply, PerMinute: c.PerMinute, Parallel: c.Parallel, Progress: show.progress,
 		})
 		if err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"regexp"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -23,9 +24,11 @@ type workbench struct {
 	ledger    *ledger.Ledger
 	reconcile *reconcile.Reconciler
 	cfg       Config
+	ourOrders *regexp.Regexp
 }
 
-// withWorkbench opens a workbench for one command.
+// withWorkbench opens a workbench for one command, if it was told the settings of the service. Before the service has ever
+// run here, which is when books are opened, the command goes by those it was told.
 func withWorkbench(ctx context.Context, cfg Config, fn func(w *workbench) error) error {
 	cfg = cfg.withDefaults()
 	if cfg.TossSecretKey == "" {
@@ -43,6 +46,9 @@ func withWorkbench(ctx context.Context, cfg Config, fn func(w *workbench) error)
 			return err
 		}
 		defer w.gateway.Close()
+		if err := w.requireSettings(ctx, db); err != nil {
+			return err
+		}
 		return fn(w)
 	})
 }
@@ -72,12 +78,19 @@ func newWorkbench(cfg Config, db *pgxpool.Pool) (*workbench, error) {
 	}
 	r, err := reconcile.New(reconcile.Config{
 		DB: db, Ledger: books, Gateway: gateway, Metrics: reconcile.NewMetrics(registry), Log: cfg.Log, Now: cfg.Now,
-		DatabaseNow: cfg.DatabaseNow, OurOrders: ourOrders, OpeningAt: cfg.OpeningAt, ListLag: cfg.ListLag,
+		DatabaseNow: cfg.DatabaseNow, OurOrders: ourOrders, OpeningAt: cfg.OpeningAt, ListLag: cfg.ListLag, Beside: true,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &workbench{db: db, gateway: gateway, ledger: books, reconcile: r, cfg: cfg}, nil
+	return &workbench{db: db, gateway: gateway, ledger: books, reconcile: r, cfg: cfg, ourOrders: ourOrders}, nil
+}
+
+// requireSettings refuses what would write the books by other settings than the service's.
+func (w *workbench) requireSettings(ctx context.Context, db ledger.Querier) error {
+	return reconcile.RequireSettings(ctx, db, reconcile.Config{
+		OurOrders: w.ourOrders, OpeningAt: w.cfg.OpeningAt, ListLag: w.cfg.ListLag,
+	}, true)
 }
 
 // quietly is a log for commands whose progress is on the terminal: warnings and worse.

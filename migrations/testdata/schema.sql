@@ -661,6 +661,34 @@ COMMENT ON COLUMN public.audit_totals.line IS 'A line of the statement, or what 
 
 COMMENT ON COLUMN public.audit_totals.entries IS 'How many entries the line has; its count may be another.';
 
+-- Name: books_settings; Type: TABLE; Schema: public; Owner: -
+
+CREATE TABLE public.books_settings (
+    only_row boolean DEFAULT true NOT NULL,
+    order_pattern text NOT NULL,
+    opening_at timestamp with time zone,
+    list_lag interval NOT NULL,
+    set_at timestamp with time zone NOT NULL,
+    CONSTRAINT books_settings_is_one_row CHECK (only_row),
+    CONSTRAINT books_settings_lag_not_negative CHECK ((list_lag >= '00:00:00'::interval))
+);
+
+-- Name: TABLE books_settings; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON TABLE public.books_settings IS 'The settings that the service goes by; one row. Written by the service at its start and with each read of what is new. A command that writes is refused when it was told others.';
+
+-- Name: COLUMN books_settings.order_pattern; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.books_settings.order_pattern IS 'Regular expression of our order ids; empty: every order is ours.';
+
+-- Name: COLUMN books_settings.opening_at; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.books_settings.opening_at IS 'What happened before belongs to the system before us; null: nothing does.';
+
+-- Name: COLUMN books_settings.list_lag; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.books_settings.list_lag IS 'How late a row may appear in the list.';
+
 -- Name: caller_requests; Type: TABLE; Schema: public; Owner: -
 
 CREATE TABLE public.caller_requests (
@@ -1709,6 +1737,11 @@ ALTER TABLE ONLY public.audit_state
 
 ALTER TABLE ONLY public.audit_totals
     ADD CONSTRAINT audit_totals_pkey PRIMARY KEY (day, line, currency);
+
+-- Name: books_settings books_settings_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.books_settings
+    ADD CONSTRAINT books_settings_pkey PRIMARY KEY (only_row);
 
 -- Name: caller_requests caller_requests_pkey; Type: CONSTRAINT; Schema: public; Owner: -
 

@@ -36,6 +36,9 @@ type Config struct {
 	OpeningAt time.Time
 	OurOrders *regexp.Regexp // nil = every order is ours
 
+	// Allowed is asked before each payment is written whether it still may be; an error ends the import. nil = always.
+	Allowed func(context.Context, ledger.Querier) error
+
 	Apply bool // false: nothing is written, only said
 	// PerMinute bounds the questions: a test key may ask 100 times a minute in all, live traffic included.
 	PerMinute int
@@ -48,6 +51,9 @@ type Config struct {
 func (c Config) withDefaults() Config {
 	c.PerMinute = cmp.Or(c.PerMinute, 60)
 	c.Parallel = cmp.Or(c.Parallel, 2)
+	if c.Allowed == nil {
+		c.Allowed = func(context.Context, ledger.Querier) error { return nil }
+	}
 	if c.Progress == nil {
 		c.Progress = func(Summary) {}
 	}
@@ -317,6 +323,9 @@ func (i *Importer) judge(ctx context.Context, c Claim) (Row, ledger.Import, erro
 // write puts the payment and the note of its row into the books at once.
 func (i *Importer) write(ctx context.Context, in ledger.Import, row Row, id int64) (refused string, err error) {
 	err = postgres.InTx(ctx, i.cfg.DB, func(tx pgx.Tx) error {
+		if err := i.cfg.Allowed(ctx, tx); err != nil {
+			return err
+		}
 		if _, err := i.cfg.Ledger.Import(ctx, tx, in); err != nil {
 			return err
 		}

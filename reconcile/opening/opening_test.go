@@ -256,9 +256,22 @@ func TestRun_GoesOn(t *testing.T) {
 	if n := s.number(`SELECT count(*) FROM imports WHERE ended_at IS NULL`); n != 1 {
 		t.Errorf("got %d imports under way", n)
 	}
+	refusal, asked := errors.New("the service has other settings now"), 0
+	summary, err = s.run(file.String(), func(c *opening.Config) {
+		c.Parallel = 1
+		c.Allowed = func(context.Context, ledger.Querier) error {
+			if asked++; asked > 2 {
+				return refusal
+			}
+			return nil
+		}
+	})
+	if !errors.Is(err, refusal) || sums(summary) != "20 = 2 + 7 + 0 + 11" {
+		t.Errorf("not allowed any more: got %s and %v", sums(summary), err)
+	}
 	s.sim.ResetCalls()
 	summary, err = s.run(file.String())
-	if s.must(err); sums(summary) != "20 = 13 + 7 + 0 + 0" || s.sim.Count(tosssim.Get) != 13 {
+	if s.must(err); sums(summary) != "20 = 11 + 9 + 0 + 0" || s.sim.Count(tosssim.Get) != 11 {
 		t.Errorf("got %s with %d questions", sums(summary), s.sim.Count(tosssim.Get))
 	}
 	if n := s.number(`SELECT count(*) FROM import_rows WHERE result = 'imported'`); n != 20 {
