@@ -69,6 +69,11 @@ func agreements() []string {
 		// Found by an answer before the list named the transaction, which is a mismatch of its own now.
 		`m.kind = 'payment_without_order' AND m.transaction_key IS NULL AND EXISTS (SELECT 1 FROM mismatches x
 			WHERE x.payment_key = m.payment_key AND x.kind = m.kind AND x.transaction_key IS NOT NULL OFFSET 0)`,
+		// The row is another system's by the settings of the service, and nothing of it is in our books.
+		`m.kind IN ('payment_without_order', 'cancel_missing_here') AND m.transaction_key IS NOT NULL AND EXISTS (SELECT 1 FROM mirror g
+			WHERE g.transaction_key = m.transaction_key AND g.is_foreign
+				AND NOT EXISTS (SELECT 1 FROM payments p WHERE p.payment_key = g.payment_key)
+				AND NOT EXISTS (SELECT 1 FROM orders o WHERE o.order_id = g.order_id) OFFSET 0)`,
 		`m.kind IN ('amount_differs', 'currency_differs') AND m.transaction_key IS NOT NULL AND EXISTS (SELECT 1 FROM cancels c
 			JOIN mirror g ON g.transaction_key = c.transaction_key
 			WHERE c.transaction_key = m.transaction_key AND c.amount = g.amount AND c.currency = g.currency OFFSET 0) AND ` + notAnswered,

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"daesa/ledger"
 	"daesa/reconcile"
 )
 
@@ -76,5 +77,52 @@ func TestSettings_NoRowByOthers(t *testing.T) {
 	beside := s.another(func(c *reconcile.Config) { c.Beside = true })
 	if got, err := beside.Mirror.ReadHistory(t.Context(), history); err != nil || got.Rows != 1 {
 		t.Errorf("got %+v and %v", got, err)
+	}
+}
+
+// TestSettings_ChangedOnPurpose: rows that were taken for ours are another system's once the service is told the form of
+// our orders and has read them again. What was open about them ends by itself, and their day can be signed; nothing of
+// ours ends that way, and it opens again when they are ours after all.
+func TestSettings_ChangedOnPurpose(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	own := s.canceled(s.paid("order-1", 1_000), 400)
+	s.row("other", "pay-other", "other-1", "DONE", "9000000")
+	s.row("other-cancel", "pay-other", "other-1", "CANCELED", "3000")
+	s.overnight(monday)
+	missing := func(transactionKey string) {
+		s.find(ledger.Finding{
+			Kind: ledger.KindCancelMissingHere, PaymentKey: s.text(`SELECT payment_key FROM mirror WHERE transaction_key = $1`, transactionKey),
+			TransactionKey: transactionKey, AtRisk: ledger.Won(3_000), Detail: "-",
+		})
+	}
+	missing("other-cancel")
+	if st := s.closeDay(monday); st.Verdict != reconcile.VerdictBreaks || s.mismatches(ledger.KindPaymentWithoutOrder) != 1 {
+		t.Fatalf("got %s %v", st.Verdict, st.Reasons)
+	}
+
+	told := s.another(func(c *reconcile.Config) { c.OurOrders = regexp.MustCompile("^order-") })
+	s.must(told.KeepSettings(t.Context()))
+	_, err := told.Mirror.ReadHistory(t.Context(), reconcile.History{From: monday.Start(), To: monday.End(), Again: true})
+	s.must(err)
+	s.must(s.Sweeper.Tend(t.Context()))
+	if got := s.text(`SELECT string_agg(concat(transaction_key, ' ', status, ' ', resolved_as), ', ' ORDER BY transaction_key) FROM mismatches`); got != "other resolved auto, other-cancel resolved auto" {
+		t.Errorf("%s", got)
+	}
+	if st := s.closeDay(monday); st.Verdict != reconcile.VerdictPending {
+		t.Errorf("got %s %v", st.Verdict, st.Reasons)
+	}
+	s.signed(kim, "")
+
+	missing(own)
+	s.exec(`UPDATE mirror SET is_foreign = true WHERE transaction_key = $1`, own) // as no read of the list leaves it
+	s.must(s.Sweeper.Tend(t.Context()))
+	if s.mismatches(ledger.KindCancelMissingHere) != 1 {
+		t.Error("a mismatch about money of ours ended")
+	}
+	s.reread()
+	s.audit(reconcile.ScopeRecent)
+	if s.mismatches(ledger.KindPaymentWithoutOrder) != 1 {
+		t.Error("the row is ours again and nobody is told")
 	}
 }

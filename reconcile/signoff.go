@@ -129,7 +129,7 @@ func (a *Auditor) signIn(ctx context.Context, tx pgx.Tx, w Signing) (signed Sign
 	case err != nil:
 		return Signature{}, nil, err
 	case open > 0:
-		return Signature{}, fmt.Errorf("%w; %d of its cancels are open mismatches, missing from our books", ErrDayNotClosed, open), nil
+		return Signature{}, fmt.Errorf("%w; %d of its cancels and payments are open mismatches, missing from our books", ErrDayNotClosed, open), nil
 	}
 	before, err := Signatures(ctx, tx, w.Day)
 	if err != nil {
@@ -145,14 +145,14 @@ func (a *Auditor) signIn(ctx context.Context, tx pgx.Tx, w Signing) (signed Sign
 	return signed, nil, err
 }
 
-// missingOf counts the cancels of a day that somebody is to look at because the payment denies what the list shows. The
-// comparison lets them wait to the last chance of their work, since the gateway may still bear them out; a signature says
-// that nothing is left to look at.
+// missingOf counts the listed cancels and captures of a day that somebody is to look at because the payment denies what the
+// list shows, or because no order of ours explains it. The comparison lets them wait while they are being asked about, since
+// the gateway may still bear them out; a signature says that nothing is left to look at.
 func missingOf(ctx context.Context, tx pgx.Tx, d ledger.Day) (n int, err error) {
 	rows, err := tx.Query(ctx, `
 		SELECT count(*)::int
 		FROM (SELECT x.transaction_key FROM mismatches x
-			WHERE x.status <> 'resolved' AND x.kind = 'cancel_missing_here' AND x.transaction_key IS NOT NULL OFFSET 0) m
+			WHERE x.status <> 'resolved' AND x.kind IN ('cancel_missing_here', 'payment_without_order') AND x.transaction_key IS NOT NULL OFFSET 0) m
 		CROSS JOIN LATERAL (SELECT x.at FROM mirror x WHERE x.transaction_key = m.transaction_key LIMIT 1) g
 		WHERE g.at >= @from AND g.at < @to`,
 		pgx.StrictNamedArgs{"from": d.Start(), "to": d.End()})

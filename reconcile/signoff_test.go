@@ -93,6 +93,17 @@ func TestSign_OnlyWhatWasSeen(t *testing.T) {
 				SELECT 'cancel_missing_here', payment_key, order_id, transaction_key, currency, amount, '-', transaction_key, $1, $1
 				FROM mirror WHERE kind = 'cancel' AND order_id = 'order-2'`, s.clock.Now())
 		}, reconcile.Signing{Day: monday, By: kim}, reconcile.ErrDayNotClosed},
+		{"a listed payment of no order that is being asked about again", func(s *shop) {
+			now := s.clock.Now()
+			s.clock.Set(monday.End().Add(-time.Hour))
+			s.row("stray", "pay-stray", "order-1", "DONE", "500")
+			s.clock.Set(now)
+			s.reread()
+			s.find(ledger.Finding{Kind: ledger.KindPaymentWithoutOrder, PaymentKey: "pay-stray", TransactionKey: "stray", AtRisk: ledger.Won(500), Detail: "-"})
+			if st := s.closeDay(monday); st.Verdict != reconcile.VerdictPending {
+				s.t.Errorf("got %s %v", st.Verdict, st.Reasons)
+			}
+		}, reconcile.Signing{Day: monday, By: kim}, reconcile.ErrDayNotClosed},
 		{
 			"a list that was not read", func(s *shop) { s.exec(`UPDATE list_covered SET stretches = '{}'`) },
 			reconcile.Signing{Day: monday, By: kim},
