@@ -92,8 +92,8 @@ var (
 	ErrNote = errors.New("the note is missing or cannot be kept")
 	// ErrResolution reports a resolution that a person cannot give.
 	ErrResolution = errors.New("resolve as fixed or as accepted")
-	// ErrUnfixable reports a contradiction within the gateway's list that somebody would resolve as fixed. Nothing changed.
-	ErrUnfixable = errors.New("the gateway's list contradicts itself: it ends by itself when the list reads well, or accept it and say why")
+	// ErrUnfixable reports a contradiction within what the gateway says that somebody would resolve as fixed. Nothing changed.
+	ErrUnfixable = errors.New("the gateway contradicts itself: where its list does, it ends by itself when the list reads well; or accept it and say why")
 	// ErrMoved reports a mismatch that changed since the caller looked at it. Nothing changed.
 	ErrMoved = errors.New("the mismatch has changed since")
 	// ErrRequestEnd reports a statement about a cancel request of ours that the books do not bear out. Nothing changed.

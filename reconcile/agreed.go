@@ -26,7 +26,7 @@ const lastOpened = `COALESCE((SELECT max(t.at) FROM mismatch_trail t
 
 // agreements say of each kind when its two sides agree by now. Each is judged by what it was about, never by not having
 // been found again: a look that was too short must not close anything. What only a person can judge is not here: money
-// for an order that had expired, and a history that changed in any way but a row that came back or a deposit that fell back.
+// for an order that had expired, and what the gateway's answers contradict themselves about.
 //
 // OFFSET keeps the planner from joining with a whole table: each open mismatch is looked up.
 func agreements() []string {
@@ -105,6 +105,12 @@ func rowAgreements() []string {
 			WHERE g.transaction_key = m.transaction_key AND g.waiting_since IS NULL AND g.missing_since IS NULL OFFSET 0)`,
 		`m.kind = 'history_changed' AND m.detail = '` + detailVanished + `' AND EXISTS (SELECT 1 FROM mirror g
 			WHERE g.transaction_key = m.transaction_key AND g.missing_since IS NULL OFFSET 0)`,
+		// The row was read as it was first, by a read that began since, came to its end and showed it in no other way. What a
+		// person accepted stays as it was accepted: its day may be signed.
+		`m.kind = 'history_changed' AND m.status <> 'resolved' AND (m.detail LIKE '` + detailChanged + `%' OR m.detail LIKE '` + detailTwice + `%')
+			AND EXISTS (SELECT 1 FROM mirror g JOIN list_runs r ON r.run_id = g.last_run
+				WHERE g.transaction_key = m.transaction_key AND g.missing_since IS NULL AND g.waiting_since IS NULL AND NOT g.is_foreign
+					AND g.last_seen_at >= r.started_at AND r.result = 'complete' AND r.started_at > m.last_seen_at OFFSET 0)`,
 		// The row was read exactly since, or its word has become known.
 		`m.kind IN ('quarantined', 'unrecognized_status') AND m.transaction_key IS NOT NULL AND EXISTS (SELECT 1 FROM mirror g
 			WHERE g.transaction_key = m.transaction_key AND g.kind <> 'unrecognized' AND g.last_seen_at > m.last_seen_at OFFSET 0)`,

@@ -1,6 +1,7 @@
 package reconcile_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"daesa/ledger"
+	"daesa/pgclient/tosssim"
+	"daesa/reconcile"
 )
 
 // TestAgreed judges each kind that ends by itself: not before the facts prove that both sides agree, and then at once.
@@ -125,5 +128,59 @@ func TestAgreed(t *testing.T) {
 				t.Errorf("got %s, want it resolved by itself", got)
 			}
 		})
+	}
+}
+
+// TestAgreed_ChangedRowReadsWellAgain: a row that the list showed otherwise than at first, or in two ways at once, is over when
+// a later read comes to its end and shows it as at first: not while it is shown otherwise, and not by a read that failed. What
+// a person accepted stays as it was accepted.
+func TestAgreed_ChangedRowReadsWellAgain(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	key := s.paid("order-1", 1000)
+	row := func(amount int) string {
+		return fmt.Sprintf(`{"transactionKey":%q,"paymentKey":%q,"orderId":"order-1","status":"DONE","transactionAt":%q,"currency":"KRW","amount":%d}`,
+			s.text(`SELECT transaction_key FROM captures`), key, noon().Format(time.RFC3339), amount)
+	}
+	read := func() {
+		s.clock.Advance(time.Minute)
+		s.poll()
+	}
+	reads := func(body string) {
+		s.sim.Fail(tosssim.Fault{Op: tosssim.List, Kind: tosssim.Body, Body: body})
+		read()
+	}
+	stands := func(what string, want int) {
+		t.Helper()
+		s.must(s.Sweeper.Tend(t.Context()))
+		st := s.audit(reconcile.ScopeAll)
+		if got := s.mismatches(ledger.KindHistoryChanged); got != want || (st.Verdict == reconcile.VerdictReconciled) != (want == 0) {
+			t.Errorf("%s: got %d open and %s, want %d", what, got, st.Verdict, want)
+		}
+	}
+	read()
+	for what, body := range map[string]string{
+		"another amount": `[` + row(2000) + `]`, "two amounts": `[` + row(1000) + `,` + row(2000) + `]`, "the first one last": `[` + row(2000) + `,` + row(1000) + `]`,
+	} {
+		reads(body)
+		stands(what, 1)
+		reads(body)
+		stands(what+", again", 1)
+		read()
+		s.exec(`UPDATE list_runs SET result = 'failed' WHERE run_id = (SELECT max(run_id) FROM list_runs)`)
+		stands(what+", a read that failed", 1)
+		read()
+		stands(what+", read well", 0)
+		if got := s.text(`SELECT resolved_as FROM mismatches`); got != "auto" {
+			t.Errorf("%s: got %s", what, got)
+		}
+	}
+	reads(`[` + row(2000) + `]`)
+	s.exec(`UPDATE mismatches SET status = 'resolved', resolved_at = $1, resolved_as = 'accepted', note = 'agreed'`, s.clock.Now())
+	for _, beside := range []string{"accepted", "accepted, read well"} {
+		if st := s.audit(reconcile.ScopeAll); st.Line(reconcile.LineAcceptedBeside, ledger.KRW).Count != 1 {
+			t.Errorf("%s: got %s %+v", beside, st.Verdict, st.Lines)
+		}
+		read()
 	}
 }

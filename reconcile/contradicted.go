@@ -43,7 +43,7 @@ type contradiction struct {
 // an index of their own.
 const contradictedWhere = `
 			SELECT x.mismatch_id, x.kind, x.transaction_key, x.payment_key, x.order_id, x.currency, x.amount, x.detail, x.gateway, x.books,
-				x.opened_at, x.last_seen_at, x.status = 'resolved' AS accepted
+				x.opened_at, x.last_seen_at, x.status, x.status = 'resolved' AS accepted
 			FROM mismatches x
 			WHERE x.transaction_key IS NOT NULL AND x.kind IN ('history_changed', 'quarantined', 'unrecognized_status', 'journal_differs')`
 

@@ -126,7 +126,8 @@ func TestContradicted_DayBreaks(t *testing.T) {
 			s.poll()
 			before := s.agrees("before")
 			s.clock.Advance(time.Minute)
-			s.rereadForged(contradicted(key, s.text(`SELECT transaction_key FROM captures`), cancel)[name])
+			forge := contradicted(key, s.text(`SELECT transaction_key FROM captures`), cancel)[name]
+			s.rereadForged(forge)
 			st := s.agrees("contradicted")
 			if line := st.Line(reconcile.LineBreaks, ledger.KRW); st.Verdict != reconcile.VerdictBreaks || line.Count != 1 ||
 				len(line.Entries) != 1 || line.Entries[0].OrderID != "order-1" || line.Entries[0].Note == "" {
@@ -136,6 +137,9 @@ func TestContradicted_DayBreaks(t *testing.T) {
 				t.Errorf("the identity (-before +now):\n%s", diff)
 			}
 			s.overnight(monday)
+			r := s.another(func(c *reconcile.Config) { c.Gateway = forgedList{s.client, forge} })
+			_, err := r.Mirror.Backfill(t.Context(), noon().Add(-time.Minute), noon().Add(time.Hour)) // the list goes on saying so
+			s.must(err)
 			if closed := s.closes()[monday]; closed.Verdict != reconcile.VerdictBreaks || closed.Line(reconcile.LineBreaks, ledger.KRW).Count != 1 {
 				t.Errorf("the closing run says %s %+v", closed.Verdict, closed.Lines)
 			}

@@ -103,6 +103,13 @@ func (g *gathered) shown(run int64, transactionKey string) {
 // listRun names a read of the list to those who look at what it found.
 func listRun(run int64) string { return fmt.Sprintf("list %d", run) }
 
+// How the details begin of mismatches about a row that the list shows otherwise than it was first read, and about one that it
+// shows in two ways at once.
+const (
+	detailChanged = "first read as "
+	detailTwice   = "one page has the row as "
+)
+
 // distinct drops repeated rows of one page; two rows of one key that differ are a finding.
 func distinct(rows []pgclient.Transaction) (kept []pgclient.Transaction, twice []ledger.Finding) {
 	at := map[string]int{}
@@ -114,7 +121,7 @@ func distinct(rows []pgclient.Transaction) (kept []pgclient.Transaction, twice [
 			kept = append(kept, r)
 		case kept[n].Amount != r.Amount || kept[n].Kind != r.Kind || kept[n].PaymentKey != r.PaymentKey:
 			twice = append(twice, changed(kept[n].PaymentKey, kept[n].OrderID, r,
-				fmt.Sprintf("one page has the row as %s of %s and as %s of %s", kept[n].Kind, kept[n].Amount, r.Kind, r.Amount)))
+				fmt.Sprintf(detailTwice+"%s of %s and as %s of %s", kept[n].Kind, kept[n].Amount, r.Kind, r.Amount)))
 		}
 	}
 	return kept, twice
@@ -232,7 +239,7 @@ func (m *Mirror) compareAgain(b *gathered, rows []pgclient.Transaction, known ma
 		if (k.Fell || moneyless(k, r)) && (first == r.Amount || r.Amount.IsZero()) && k.PaymentKey == r.PaymentKey {
 			continue // the payment object is asked whether the deposit fell back
 		}
-		b.found(changed(k.PaymentKey, k.OrderID, r, fmt.Sprintf("first read as %s of %s for payment %s, now %s of %s for payment %s",
+		b.found(changed(k.PaymentKey, k.OrderID, r, fmt.Sprintf(detailChanged+"%s of %s for payment %s, now %s of %s for payment %s",
 			k.Kind, first, k.PaymentKey, r.Kind, r.Amount, r.PaymentKey)))
 	}
 	return fresh
