@@ -82,6 +82,11 @@ func agreements() []string {
 				SELECT c.amount, c.currency FROM captures c
 				WHERE c.payment_key = g.payment_key AND (c.transaction_key = g.transaction_key OR c.transaction_key IS NULL)
 				ORDER BY c.transaction_key NULLS LAST LIMIT 1) OFFSET 0)`,
+		// Both books say the same of whose the cancel is; or other things than it was about, which is a mismatch of its own.
+		`m.kind = 'order_differs' AND m.transaction_key IS NOT NULL AND EXISTS (SELECT 1 FROM mirror g
+			WHERE g.transaction_key = m.transaction_key AND g.kind = 'cancel' AND NOT (
+				g.payment_key = m.payment_key AND g.order_id = COALESCE(m.order_id, '') AND EXISTS (SELECT 1 FROM cancels c
+					WHERE c.transaction_key = g.transaction_key AND c.amount > 0 AND (c.payment_key <> g.payment_key OR ` + otherOrder("c.order_id", "g.order_id") + `))) OFFSET 0)`,
 		// A later answer agreed with order, merchant and money, and the list says nothing else.
 		`m.kind IN ('order_differs', 'merchant_differs', 'amount_differs', 'currency_differs') AND m.transaction_key IS NULL AND ` + recordedSince + `
 			AND NOT EXISTS (SELECT 1 FROM mirror g JOIN captures c ON c.payment_key = g.payment_key

@@ -64,10 +64,11 @@ type owing struct {
 // fact is everything the three sets say of one transaction key.
 type fact struct {
 	TransactionKey string
-	PaymentKey     string
+	PaymentKey     string // by the list, where that has it
 	OrderID        string
-	G              side // the gateway's list
-	B              side // our books
+	G              side  // the gateway's list
+	B              side  // our books
+	BookedFor      whose // by our books
 	W              owing
 	Missing        bool           // the list had it and no longer has it
 	VoidAlias      bool           // B is a further name of a void that the list has under another key
@@ -75,17 +76,26 @@ type fact struct {
 	Accepted       []acceptance
 }
 
-// acceptance is one difference about a transaction that a person accepted: of this kind, with this much money at risk.
-// It covers that difference and no other; what becomes wrong with the same transaction later is looked at anew.
+// acceptance is one difference about a transaction that a person accepted: of this kind, with this much money at risk and,
+// where that does not say what is wrong, in these words. It covers that difference and no other; what becomes wrong with
+// the same transaction later is looked at anew.
 type acceptance struct {
 	Kind     ledger.Kind     `json:"kind"`
 	Currency ledger.Currency `json:"currency"`
 	Minor    int64           `json:"minor"`
+	Detail   string          `json:"detail"`
 }
 
 // accepts reports whether a person accepted just this difference.
 func (f fact) accepts(kind ledger.Kind, atRisk ledger.Money) bool {
-	return slices.Contains(f.Accepted, acceptance{kind, atRisk.Currency, atRisk.Minor})
+	return slices.ContainsFunc(f.Accepted, func(a acceptance) bool {
+		return a.Kind == kind && a.Currency == atRisk.Currency && a.Minor == atRisk.Minor
+	})
+}
+
+// acceptsWords reports whether a person accepted just this difference, said just so.
+func (f fact) acceptsWords(kind ledger.Kind, atRisk ledger.Money, detail string) bool {
+	return slices.Contains(f.Accepted, acceptance{kind, atRisk.Currency, atRisk.Minor, detail})
 }
 
 // bounds are the instants a comparison judges by.
@@ -120,7 +130,7 @@ type judged struct {
 	parts   []part
 	finding *ledger.Finding
 	kind    ledger.Kind // of the difference that a person accepted beside the sum
-	note    string
+	note    string      // of what is pending, or of that difference
 }
 
 // judge places one transaction key on its lines. Whatever it is, the parts on the summed lines add up to exactly what
@@ -140,11 +150,7 @@ func judge(f fact, b bounds) judged {
 // judgeBoth compares a cancel that both books have.
 func judgeBoth(f fact) judged {
 	if f.G.Amount == f.B.Amount {
-		j := judged{parts: []part{{LineApplied, 1, f.G.Amount}}}
-		if f.Missing && !f.accepts(ledger.KindHistoryChanged, f.G.Amount) {
-			j.breaks(f, ledger.KindHistoryChanged, f.G.Amount, detailVanished)
-		}
-		return j
+		return judgeAgreed(f)
 	}
 	kind := ledger.KindAmountDiffers
 	if f.G.Amount.Currency != f.B.Amount.Currency {
@@ -166,6 +172,25 @@ func judgeBoth(f fact) judged {
 	}
 	if !accepted {
 		j.breaks(f, kind, f.G.Amount, fmt.Sprintf("the cancel is %s at the gateway and %s here", f.G.Amount, f.B.Amount))
+	}
+	return j
+}
+
+// judgeAgreed looks at what else may be wrong with a cancel that both books have with the same money: that they say
+// otherwise whose it is, or that the list has it no more. A void moved no money, whose ever it is.
+func judgeAgreed(f fact) judged {
+	j := judged{parts: []part{{LineApplied, 1, f.G.Amount}}}
+	if listed := (whose{f.PaymentKey, f.OrderID}); !f.G.Amount.IsZero() && listed.differs(f.BookedFor) {
+		detail := detailWhose(MovementCancel, listed, f.BookedFor)
+		if !f.acceptsWords(ledger.KindOrderDiffers, f.G.Amount, detail) {
+			j.breaks(f, ledger.KindOrderDiffers, f.G.Amount, detail)
+			return j
+		}
+		j.parts = append(j.parts, part{LineAcceptedBeside, 1, f.G.Amount})
+		j.kind, j.note = ledger.KindOrderDiffers, detail
+	}
+	if f.Missing && !f.accepts(ledger.KindHistoryChanged, f.G.Amount) {
+		j.breaks(f, ledger.KindHistoryChanged, f.G.Amount, detailVanished)
 	}
 	return j
 }
@@ -242,6 +267,10 @@ func (j *judged) breaks(f fact, kind ledger.Kind, atRisk ledger.Money, detail st
 	j.finding = &ledger.Finding{
 		Kind: kind, PaymentKey: f.PaymentKey, OrderID: f.OrderID, TransactionKey: f.TransactionKey, AtRisk: atRisk, Detail: detail,
 		Gateway: shown, Books: f.B.evidence(),
+	}
+	if kind == ledger.KindOrderDiffers {
+		(whose{f.PaymentKey, f.OrderID}).addTo(j.finding.Gateway)
+		f.BookedFor.addTo(j.finding.Books)
 	}
 }
 

@@ -160,7 +160,9 @@ func TestJudge_Lines(t *testing.T) {
 	b := testBounds()
 	amount := ledger.Won(1000)
 	at := func(ago time.Duration) side { return side{Present: true, Amount: amount, At: b.now.Add(-ago)} }
-	accept := func(kind ledger.Kind, won int64) []acceptance { return []acceptance{{kind, ledger.KRW, won}} }
+	accept := func(kind ledger.Kind, won int64) []acceptance {
+		return []acceptance{{Kind: kind, Currency: ledger.KRW, Minor: won}}
+	}
 	work := func(kind ledger.WorkKind, opened, deadline, next time.Duration) owing {
 		return owing{
 			Present: true, Kind: kind, OpenedAt: b.now.Add(-opened), Deadline: b.now.Add(deadline), Amount: amount,

@@ -157,6 +157,9 @@ func (s seen) rows() []Row {
 			Currency: p.amount.Currency, Count: p.count, Amount: p.amount.Minor, Gateway: s.G.money(), Booked: s.B.money(),
 			At: s.At, Channel: s.Channel, Kind: s.kind, Note: s.note,
 		}
+		if p.line == LineApplied {
+			r.Kind, r.Note = "", "" // what a person accepted of it has a row of its own
+		}
 		if p.line == LineBreaks {
 			r.Kind, r.Note = s.finding.Kind, s.finding.Detail
 		}

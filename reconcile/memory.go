@@ -85,7 +85,9 @@ func (f fact) remember(j judged, b bounds) memory {
 			continue // what agrees is counted, not listed
 		}
 		l := listing{Line: p.line, Currency: p.amount.Currency, Entry: f.entry(j, p)}
-		l.Kind = j.kind
+		if p.line == LineAcceptedBeside {
+			l.Kind = j.kind
+		}
 		if p.line == LineBreaks {
 			l.Kind, l.Note, l.Gateway, l.Books = j.finding.Kind, j.finding.Detail, j.finding.Gateway, j.finding.Books
 		}

@@ -176,6 +176,8 @@ type factRow struct {
 	BAmount        *int64           `db:"b_amount"`
 	BAt            *time.Time       `db:"b_at"`
 	BChannel       *ledger.Channel  `db:"b_channel"`
+	BPaymentKey    string           `db:"b_payment_key"`
+	BOrderID       string           `db:"b_order_id"`
 	WKind          *ledger.WorkKind `db:"w_kind"`
 	WOpenedAt      *time.Time       `db:"w_opened_at"`
 	WDeadline      *time.Time       `db:"w_deadline"`
@@ -214,11 +216,12 @@ func (a *Auditor) facts(ctx context.Context, tx pgx.Tx, keys []string) ([]factRo
 			COALESCE(g.order_id, c.order_id, w.order_id, '') AS order_id,
 			g.currency AS g_currency, g.at AS g_at, CASE WHEN v.void THEN 0 ELSE g.amount END AS g_amount,
 			c.currency AS b_currency, c.amount AS b_amount, c.canceled_at AS b_at, c.channel AS b_channel,
+			COALESCE(c.payment_key, '') AS b_payment_key, COALESCE(c.order_id, '') AS b_order_id,
 			w.kind AS w_kind, w.opened_at AS w_opened_at, w.deadline AS w_deadline, w.notice_attempt AS w_attempt,
 			w.notice_next_at AS w_next_at, w.currency AS w_currency, w.amount AS w_amount,
 			g.missing_since IS NOT NULL AS missing,
 			COALESCE(c.amount = 0 AND EXISTS (SELECT 1 FROM mirror x WHERE x.payment_key = c.payment_key AND x.kind = 'cancel' OFFSET 0), false) AS void_alias,
-			(SELECT jsonb_agg(jsonb_build_object('kind', m.kind, 'currency', m.currency, 'minor', m.amount)) FROM mismatches m
+			(SELECT jsonb_agg(jsonb_build_object('kind', m.kind, 'currency', m.currency, 'minor', m.amount, 'detail', m.detail)) FROM mismatches m
 				WHERE m.transaction_key = k.transaction_key AND m.resolved_as = 'accepted' AND m.amount IS NOT NULL
 					AND (m.kind <> 'history_changed' OR m.detail = @vanished)) AS accepted,
 			COALESCE(e.excluded, false) AS excluded, COALESCE(g.day, e.day)::text AS listed_day,
@@ -301,7 +304,8 @@ func (r factRow) before() memory {
 func (r factRow) fact() fact {
 	f := fact{
 		TransactionKey: r.TransactionKey, PaymentKey: r.PaymentKey, OrderID: r.OrderID,
-		G: sideOf(r.GCurrency, r.GAmount, r.GAt), B: sideOf(r.BCurrency, r.BAmount, r.BAt), W: r.owing(),
+		G: sideOf(r.GCurrency, r.GAmount, r.GAt), B: sideOf(r.BCurrency, r.BAmount, r.BAt),
+		BookedFor: whose{r.BPaymentKey, r.BOrderID}, W: r.owing(),
 		Missing: r.Missing, VoidAlias: r.VoidAlias, Accepted: r.Accepted,
 	}
 	if r.BChannel != nil {

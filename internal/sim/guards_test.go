@@ -54,7 +54,7 @@ func guards() []guard {
 		{"work explains only as long as it is young", "reconcile/identity.go", `case f.W.Present && b.now.Before(f.W.maximumAge()):`, `case f.W.Present:`},
 		{"a cancel that the list does not show breaks", "reconcile/identity.go", `j.breaks(f, ledger.KindCancelMissingThere, f.B.Amount, detailNotListed)`, `_ = j`},
 		{"the list has its time", "reconcile/identity.go", `case void || !f.B.At.Before(b.asOf.Add(-b.listLag)):`, `case void:`},
-		{"a difference that a person accepted is none", "reconcile/identity.go", `return slices.Contains(f.Accepted, acceptance{kind, atRisk.Currency, atRisk.Minor})`, `return false`},
+		{"a difference that a person accepted is none", "reconcile/identity.go", `return a.Kind == kind && a.Currency == atRisk.Currency && a.Minor == atRisk.Minor`, `return false`},
 		{"a void has several names", "reconcile/identity.go", `case void && f.VoidAlias:`, `case false:`},
 		{"an answer that denies listed money settles nothing", "reconcile/confirm.go", `(seen.Evidence == ledger.EvidenceDead && !listed)`, `seen.Evidence == ledger.EvidenceDead`},
 		{"a listed cancel that the payment denies is reported", "reconcile/cancel.go", `return c, s.doubtListed(ctx, tx, i, seen, r.After)`, `return c, nil`},
