@@ -11,12 +11,16 @@ import (
 
 // standsAccepted holds for a row m that a person accepted and that was now found just as it was accepted: it is seen
 // again and nothing more. With other money at risk it is another difference. Where the money says nothing about what
-// is wrong, the words must be the same too.
+// is wrong, the words must be the same too; and where it says only what one side has, the words or the money of the other
+// side, which those who find it say in other words. Evidence of long ago may lack it.
 const standsAccepted = `(m.resolved_as IS NOT DISTINCT FROM 'accepted'
 	AND (m.currency, m.amount) IS NOT DISTINCT FROM (excluded.currency, excluded.amount)
 	AND (m.detail = excluded.detail OR m.kind NOT IN
 		('history_changed', 'order_differs', 'merchant_differs', 'quarantined', 'unrecognized_status', 'signed_day_changed',
-		'journal_differs')))`
+		'journal_differs'))
+	AND (m.detail = excluded.detail OR m.kind NOT IN ('amount_differs', 'currency_differs')
+		OR (COALESCE(m.books ->> 'amount' = excluded.books ->> 'amount', true)
+			AND COALESCE(m.books ->> 'currency' = excluded.books ->> 'currency', true))))`
 
 // opensAgain holds for a row m that was resolved, and is found to be wrong still or once more.
 const opensAgain = `(m.status = 'resolved' AND NOT ` + standsAccepted + `)`

@@ -87,6 +87,11 @@ func agreements() []string {
 			WHERE g.transaction_key = m.transaction_key AND g.kind = 'cancel' AND NOT (
 				g.payment_key = m.payment_key AND g.order_id = COALESCE(m.order_id, '') AND EXISTS (SELECT 1 FROM cancels c
 					WHERE c.transaction_key = g.transaction_key AND c.amount > 0 AND (c.payment_key <> g.payment_key OR ` + otherOrder("c.order_id", "g.order_id") + `))) OFFSET 0)`,
+		`m.kind = 'order_differs' AND m.transaction_key IS NOT NULL AND EXISTS (SELECT 1 FROM mirror g
+			WHERE g.transaction_key = m.transaction_key AND g.kind = 'capture' AND NOT (
+				g.payment_key = m.payment_key AND g.order_id = COALESCE(m.order_id, '')
+				AND EXISTS (SELECT 1 FROM captures c WHERE c.payment_key = g.payment_key OFFSET 0)
+				AND EXISTS (SELECT 1 FROM payments p WHERE p.payment_key = g.payment_key AND ` + otherOrder("p.order_id", "g.order_id") + ` OFFSET 0)) OFFSET 0)`,
 		// A later answer agreed with order, merchant and money, and the list says nothing else.
 		`m.kind IN ('order_differs', 'merchant_differs', 'amount_differs', 'currency_differs') AND m.transaction_key IS NULL AND ` + recordedSince + `
 			AND NOT EXISTS (SELECT 1 FROM mirror g JOIN captures c ON c.payment_key = g.payment_key

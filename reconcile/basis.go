@@ -18,7 +18,7 @@ type state struct {
 
 // auditRules numbers the rules of the comparison: a change of judge, of remember, or of a text that they write is a new
 // number, and everything is compared anew once.
-const auditRules = 8
+const auditRules = 9
 
 // clockSlack is how far behind the last run's clock this one's may be: two machines never agree exactly.
 const clockSlack = time.Minute

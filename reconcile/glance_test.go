@@ -50,6 +50,7 @@ func TestGlance_IsNotTheJudgement(t *testing.T) {
 		{"shown no more", `UPDATE mirror SET missing_since = at WHERE transaction_key = 'k'`, reconcile.VerdictBreaks},
 		{"another amount", `UPDATE captures SET amount = 900`, reconcile.VerdictBreaks},
 		{"another currency", `UPDATE captures SET currency = 'JPY'`, reconcile.VerdictBreaks},
+		{"listed for another order", `UPDATE mirror SET order_id = 'order-2' WHERE transaction_key = 'k'`, reconcile.VerdictBreaks},
 		{"another transaction", `UPDATE captures SET transaction_key = 'j'`, reconcile.VerdictBreaks},
 		{"listed twice", `INSERT INTO mirror (transaction_key, payment_key, order_id, kind, word, currency, amount, negative, at, day, first_seen_at, last_seen_at, first_run)
 			SELECT 'j', 'pay-1', 'order-1', 'capture', 'DONE', 'KRW', 1000, false, at, day, at, at, 1 FROM mirror WHERE transaction_key = 'k'`, reconcile.VerdictBreaks},

@@ -76,28 +76,6 @@ type fact struct {
 	Accepted       []acceptance
 }
 
-// acceptance is one difference about a transaction that a person accepted: of this kind, with this much money at risk and,
-// where that does not say what is wrong, in these words. It covers that difference and no other; what becomes wrong with
-// the same transaction later is looked at anew.
-type acceptance struct {
-	Kind     ledger.Kind     `json:"kind"`
-	Currency ledger.Currency `json:"currency"`
-	Minor    int64           `json:"minor"`
-	Detail   string          `json:"detail"`
-}
-
-// accepts reports whether a person accepted just this difference.
-func (f fact) accepts(kind ledger.Kind, atRisk ledger.Money) bool {
-	return slices.ContainsFunc(f.Accepted, func(a acceptance) bool {
-		return a.Kind == kind && a.Currency == atRisk.Currency && a.Minor == atRisk.Minor
-	})
-}
-
-// acceptsWords reports whether a person accepted just this difference, said just so.
-func (f fact) acceptsWords(kind ledger.Kind, atRisk ledger.Money, detail string) bool {
-	return slices.Contains(f.Accepted, acceptance{kind, atRisk.Currency, atRisk.Minor, detail})
-}
-
 // bounds are the instants a comparison judges by.
 type bounds struct {
 	now     time.Time
@@ -156,7 +134,8 @@ func judgeBoth(f fact) judged {
 	if f.G.Amount.Currency != f.B.Amount.Currency {
 		kind = ledger.KindCurrencyDiffers
 	}
-	accepted := f.accepts(kind, f.G.Amount)
+	detail := fmt.Sprintf("the cancel is %s at the gateway and %s here", f.G.Amount, f.B.Amount)
+	accepted := f.acceptsWords(kind, f.G.Amount, detail)
 	rest := LineUnexplained
 	if accepted {
 		rest = LineAccepted
@@ -171,7 +150,7 @@ func judgeBoth(f fact) judged {
 		}
 	}
 	if !accepted {
-		j.breaks(f, kind, f.G.Amount, fmt.Sprintf("the cancel is %s at the gateway and %s here", f.G.Amount, f.B.Amount))
+		j.breaks(f, kind, f.G.Amount, detail)
 	}
 	return j
 }

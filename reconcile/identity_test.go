@@ -163,6 +163,9 @@ func TestJudge_Lines(t *testing.T) {
 	accept := func(kind ledger.Kind, won int64) []acceptance {
 		return []acceptance{{Kind: kind, Currency: ledger.KRW, Minor: won}}
 	}
+	words := func(detail string) []acceptance {
+		return []acceptance{{Kind: ledger.KindAmountDiffers, Currency: ledger.KRW, Minor: 1000, Detail: detail}}
+	}
 	work := func(kind ledger.WorkKind, opened, deadline, next time.Duration) owing {
 		return owing{
 			Present: true, Kind: kind, OpenedAt: b.now.Add(-opened), Deadline: b.now.Add(deadline), Amount: amount,
@@ -189,7 +192,8 @@ func TestJudge_Lines(t *testing.T) {
 		{"nobody asks, something else accepted", fact{G: at(time.Hour), Accepted: accept(ledger.KindHistoryChanged, 1000)}, []LineName{LineUnexplained, LineBreaks}},
 		{"nobody asks, another amount accepted", fact{G: at(time.Hour), Accepted: accept(ledger.KindCancelMissingHere, 900)}, []LineName{LineUnexplained, LineBreaks}},
 		{"amounts differ", fact{G: at(time.Hour), B: side{true, ledger.Won(900), b.now}}, []LineName{LineApplied, LineUnexplained, LineBreaks}},
-		{"amounts differ, accepted", fact{G: at(time.Hour), B: side{true, ledger.Won(900), b.now}, Accepted: accept(ledger.KindAmountDiffers, 1000)}, []LineName{LineApplied, LineAccepted}},
+		{"amounts differ, accepted", fact{G: at(time.Hour), B: side{true, ledger.Won(900), b.now}, Accepted: words("the cancel is 1000 KRW at the gateway and 900 KRW here")}, []LineName{LineApplied, LineAccepted}},
+		{"amounts differ, another amount in the books accepted", fact{G: at(time.Hour), B: side{true, ledger.Won(900), b.now}, Accepted: words("the cancel is 1000 KRW at the gateway and 800 KRW here")}, []LineName{LineApplied, LineUnexplained, LineBreaks}},
 		{"not listed, young", fact{B: at(9 * time.Minute)}, []LineName{LineNotListed}},
 		{"not listed", fact{B: at(11 * time.Minute)}, []LineName{LineBreaks}},
 		{"not listed, accepted", fact{B: at(time.Hour), Accepted: accept(ledger.KindCancelMissingThere, 1000)}, []LineName{LineAcceptedBeside}},

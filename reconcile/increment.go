@@ -85,7 +85,7 @@ func (r *round) takeDirty(ctx context.Context) ([]dirtyRow, error) {
 func (r *round) judgeMarked(ctx context.Context, marks []dirtyRow) error {
 	m := marked(marks)
 	touched := m.days()
-	cancels, payments := m.cancels, []string(nil)
+	cancels, payments := m.cancels, m.others
 	for piece := range slices.Chunk(m.payments, keysAtOnce) {
 		glances, err := r.glanceAt(ctx, piece)
 		if err != nil {

@@ -46,7 +46,7 @@ func (s *shop) colorful() {
 	s.exec(`UPDATE mirror SET amount = 200 WHERE kind = 'cancel' AND order_id IN ('order-0001', 'order-0002')`)
 	s.exec(`INSERT INTO mismatches (kind, fingerprint, status, payment_key, transaction_key, currency, amount, detail, opened_at,
 			last_seen_at, resolved_at, resolved_as, note)
-		SELECT 'amount_differs', 'f', 'resolved', payment_key, transaction_key, 'KRW', 200, 'odd', at, last_seen_at, first_seen_at, 'accepted', 'agreed'
+		SELECT 'amount_differs', 'f', 'resolved', payment_key, transaction_key, 'KRW', 200, 'the cancel is 200 KRW at the gateway and 300 KRW here', at, last_seen_at, first_seen_at, 'accepted', 'agreed'
 		FROM mirror WHERE kind = 'cancel' AND order_id = 'order-0002'`)
 	s.exec(`UPDATE mirror SET kind = 'none' WHERE kind = 'cancel' AND order_id = 'order-0003'`)
 }

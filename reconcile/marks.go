@@ -23,6 +23,8 @@ type keys struct{ cancels, payments []string }
 type markedKeys struct {
 	keys
 
+	others []string // payments whose captures may be of another order in the list, which no glance shows
+
 	of    []string // payments on which something else may depend
 	dates []string // business days of which something is said otherwise, whatever was compared
 }
@@ -35,6 +37,8 @@ func marked(marks []dirtyRow) markedKeys {
 			m.cancels = append(m.cancels, d.Key)
 		case "day":
 			m.dates = append(m.dates, d.Key)
+		case "order":
+			m.others, m.payments = append(m.others, d.Key), append(m.payments, d.Key)
 		default:
 			m.payments = append(m.payments, d.Key)
 		}

@@ -500,7 +500,7 @@ func TestSigned_ChangesAtAnyAge(t *testing.T) {
 			s.exec(`UPDATE mirror SET amount = 450 WHERE kind = 'cancel' AND amount = 400`)
 			s.exec(`INSERT INTO mismatches (kind, fingerprint, status, payment_key, transaction_key, currency, amount, detail, opened_at,
 					last_seen_at, resolved_at, resolved_as, resolved_by, note)
-				SELECT 'amount_differs', 'f', 'resolved', payment_key, transaction_key, 'KRW', 450, 'odd', at, last_seen_at, first_seen_at,
+				SELECT 'amount_differs', 'f', 'resolved', payment_key, transaction_key, 'KRW', 450, 'the cancel is 450 KRW at the gateway and 400 KRW here', at, last_seen_at, first_seen_at,
 					'accepted', 'os:kim', 'agreed'
 				FROM mirror WHERE amount = 450`)
 			s.closeDay(monday)

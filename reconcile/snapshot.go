@@ -221,7 +221,7 @@ func (a *Auditor) facts(ctx context.Context, tx pgx.Tx, keys []string) ([]factRo
 			w.notice_next_at AS w_next_at, w.currency AS w_currency, w.amount AS w_amount,
 			g.missing_since IS NOT NULL AS missing,
 			COALESCE(c.amount = 0 AND EXISTS (SELECT 1 FROM mirror x WHERE x.payment_key = c.payment_key AND x.kind = 'cancel' OFFSET 0), false) AS void_alias,
-			(SELECT jsonb_agg(jsonb_build_object('kind', m.kind, 'currency', m.currency, 'minor', m.amount, 'detail', m.detail)) FROM mismatches m
+			(SELECT `+acceptedAs+` FROM mismatches m
 				WHERE m.transaction_key = k.transaction_key AND m.resolved_as = 'accepted' AND m.amount IS NOT NULL
 					AND (m.kind <> 'history_changed' OR m.detail = @vanished)) AS accepted,
 			COALESCE(e.excluded, false) AS excluded, COALESCE(g.day, e.day)::text AS listed_day,

@@ -22,36 +22,40 @@ type takenRow struct {
 	Booked         *int64           `db:"booked"`
 	BookedCurrency *ledger.Currency `db:"booked_currency"`
 	Channel        *ledger.Channel  `db:"channel"`
-	BookedKey      string           `db:"booked_key"` // this and the next two only where the two books differ
+	BookedOrder    string           `db:"booked_order"` // of a listed one: which order our books have it for
+	BookedKey      string           `db:"booked_key"`   // this and the next two only where the two books differ
 	BookedAt       *time.Time       `db:"booked_at"`
 	Word           string           `db:"word"` // of the list
 	Ordered        bool             `db:"ordered"`
 	AskedUntil     *time.Time       `db:"asked_until"` // how long open work about it explains that one book lacks it
-	Accepted       bool             `db:"accepted"`
+	Accepted       bool             `db:"accepted"`    // of one that is not listed
+	Acceptances    []acceptance     `db:"acceptances"` // of one that is listed
 }
 
-// differing holds where the listed g and what our books have of it, c, are not of the same money.
-const differing = `(c.amount, c.currency) IS DISTINCT FROM (g.amount, g.currency)`
+// differing holds where the listed g and what our books have of it, c, are not of the same money, or not of the same order.
+const differing = `((c.amount, c.currency) IS DISTINCT FROM (g.amount, g.currency) OR (own.order_id <> g.order_id AND g.order_id <> ''))`
 
 // The captures of the gateway's list with what our books have of each: those of a window, or those of some payments.
 const (
 	listedColumns = `
 		SELECT g.transaction_key, g.payment_key, g.order_id, g.currency, g.amount, g.at, true AS listed,
-			c.amount AS booked, c.currency AS booked_currency, c.channel,
+			c.amount AS booked, c.currency AS booked_currency, c.channel, COALESCE(own.order_id, '') AS booked_order,
 			CASE WHEN ` + differing + ` THEN COALESCE(c.transaction_key, '') ELSE '' END AS booked_key,
 			CASE WHEN ` + differing + ` THEN c.captured_at END AS booked_at, CASE WHEN ` + differing + ` THEN g.word ELSE '' END AS word,
 			c.amount IS NULL AND EXISTS (SELECT 1 FROM orders o WHERE o.order_id = g.order_id OFFSET 0) AS ordered,
 			CASE WHEN c.amount IS NULL THEN (SELECT max(GREATEST(w.deadline, w.opened_at + interval '1 day')) FROM work w
 				WHERE w.payment_key = g.payment_key AND w.closed_at IS NULL AND w.kind = 'confirm_unknown') END AS asked_until,
-			(c.amount, c.currency) IS DISTINCT FROM (g.amount, g.currency) AND EXISTS (SELECT 1 FROM mismatches m WHERE m.payment_key = g.payment_key AND m.transaction_key = g.transaction_key
-				AND m.resolved_as = 'accepted' AND m.amount = g.amount AND m.currency = g.currency
-				AND m.kind = CASE WHEN c.amount IS NULL THEN 'payment_without_order' WHEN c.currency <> g.currency THEN 'currency_differs' ELSE 'amount_differs' END OFFSET 0) AS accepted`
+			false AS accepted,
+			CASE WHEN ` + differing + ` THEN (
+				SELECT ` + acceptedAs + ` FROM mismatches m
+				WHERE m.payment_key = g.payment_key AND m.transaction_key = g.transaction_key AND m.resolved_as = 'accepted' AND m.amount IS NOT NULL) END AS acceptances`
 	listedRest = `
 		LEFT JOIN LATERAL (
 			SELECT c.amount, c.currency, c.channel, c.transaction_key, c.captured_at FROM captures c
 			WHERE c.payment_key = g.payment_key AND (c.transaction_key = g.transaction_key OR c.transaction_key IS NULL)
 			ORDER BY c.transaction_key NULLS LAST
 			LIMIT 1) c ON true
+		LEFT JOIN LATERAL (SELECT p.order_id FROM payments p WHERE c.amount IS NOT NULL AND p.payment_key = g.payment_key LIMIT 1) own ON true
 		WHERE g.kind = 'capture' AND NOT g.is_foreign AND g.amount > 0 AND g.at >= @from AND g.at < @to`
 	listedOfWindow = listedColumns + ` FROM mirror g` + listedRest
 	// listedOfDay comes in the order in which the day happened, the same each time.
@@ -80,7 +84,7 @@ const unnamedCapture = `(c.transaction_key IS NULL AND g.kind = 'capture' AND NO
 const (
 	unlistedColumns = `
 		SELECT COALESCE(c.transaction_key, '') AS transaction_key, c.payment_key, p.order_id, c.currency, c.amount, c.captured_at AS at,
-			false AS listed, c.amount AS booked, c.currency AS booked_currency, c.channel,
+			false AS listed, c.amount AS booked, c.currency AS booked_currency, c.channel, '' AS booked_order,
 			COALESCE(c.transaction_key, '') AS booked_key, c.captured_at AS booked_at, '' AS word, true AS ordered,
 			(SELECT max(CASE WHEN g.kind = 'none' THEN g.first_seen_at ELSE g.missing_since END) + @patience::interval FROM mirror g
 				WHERE p.virtual_account AND g.payment_key = c.payment_key
@@ -89,7 +93,7 @@ const (
 			EXISTS (SELECT 1 FROM mismatches m WHERE m.payment_key = c.payment_key AND m.resolved_as = 'accepted'
 				AND m.amount = c.amount AND m.currency = c.currency
 				AND ((m.kind = 'order_without_payment' AND COALESCE(m.transaction_key, m.gateway ->> 'transaction_key', '') = COALESCE(c.transaction_key, ''))
-				  OR (m.kind = 'history_changed' AND m.transaction_key = c.transaction_key AND m.detail = @vanished)) OFFSET 0) AS accepted`
+				  OR (m.kind = 'history_changed' AND m.transaction_key = c.transaction_key AND m.detail = @vanished)) OFFSET 0) AS accepted, NULL::jsonb AS acceptances`
 	unlistedRest = `
 		CROSS JOIN LATERAL (SELECT x.order_id, x.virtual_account FROM payments x WHERE x.payment_key = c.payment_key LIMIT 1) p
 		WHERE c.captured_at >= @since AND c.captured_at < @to AND c.reversed_at IS NULL
@@ -220,7 +224,7 @@ func forEachTaken(ctx context.Context, tx pgx.Tx, sql string, args pgx.StrictNam
 	var r takenRow
 	_, err = pgx.ForEachRow(rows, []any{
 		&r.TransactionKey, &r.PaymentKey, &r.OrderID, &r.Currency, &r.Amount, &r.At, &r.Listed, &r.Booked, &r.BookedCurrency,
-		&r.Channel, &r.BookedKey, &r.BookedAt, &r.Word, &r.Ordered, &r.AskedUntil, &r.Accepted,
+		&r.Channel, &r.BookedOrder, &r.BookedKey, &r.BookedAt, &r.Word, &r.Ordered, &r.AskedUntil, &r.Accepted, &r.Acceptances,
 	}, func() error { return each(r) })
 	return err
 }
@@ -251,19 +255,20 @@ func (r takenRow) judge(b bounds) judged {
 		r.breaks(&j, ledger.KindOrderWithoutPayment, detailUnlisted)
 		return j
 	case r.Booked != nil && *r.Booked == r.Amount && *r.BookedCurrency == r.Currency:
-		return on(LineApplied)
+		return r.judgeAgreed()
 	case r.Booked == nil && r.asked(b):
 		return on(LineSweeping)
-	case r.Accepted:
+	case r.acceptsMoney():
 		return on(LineAccepted)
 	}
 	j := on(LineUnexplained)
 	switch {
-	case r.Booked != nil && *r.BookedCurrency != r.Currency:
-		r.breaks(&j, ledger.KindCurrencyDiffers, fmt.Sprintf("the capture is in %s at the gateway and in %s here", r.Currency, *r.BookedCurrency))
 	case r.Booked != nil:
-		r.breaks(&j, ledger.KindAmountDiffers, fmt.Sprintf("the capture is %s at the gateway and %s here",
-			ledger.Money{Minor: r.Amount, Currency: r.Currency}, ledger.Money{Minor: *r.Booked, Currency: *r.BookedCurrency}))
+		kind := ledger.KindAmountDiffers
+		if *r.BookedCurrency != r.Currency {
+			kind = ledger.KindCurrencyDiffers
+		}
+		r.breaks(&j, kind, fmt.Sprintf("the capture is %s at the gateway and %s here", r.money(), ledger.Money{Minor: *r.Booked, Currency: *r.BookedCurrency}))
 	case r.Ordered:
 		r.breaks(&j, ledger.KindPaymentWithoutOrder, "the gateway lists money for an order of ours that our books do not have as taken")
 	default:
@@ -271,6 +276,27 @@ func (r takenRow) judge(b bounds) judged {
 	}
 	return j
 }
+
+// judgeAgreed looks at whose a capture is that both books have with the same money.
+func (r takenRow) judgeAgreed() judged {
+	j := judged{parts: []part{{LineApplied, 1, r.money()}}}
+	listed, booked := whose{r.PaymentKey, r.OrderID}, whose{r.PaymentKey, r.BookedOrder}
+	if !listed.differs(booked) {
+		return j
+	}
+	detail := detailWhose(MovementCapture, listed, booked)
+	if r.acceptsWords(ledger.KindOrderDiffers, detail) {
+		j.parts = append(j.parts, part{LineAcceptedBeside, 1, r.money()})
+		j.kind, j.note = ledger.KindOrderDiffers, detail
+		return j
+	}
+	r.breaks(&j, ledger.KindOrderDiffers, detail)
+	listed.addTo(j.finding.Gateway)
+	booked.addTo(j.finding.Books)
+	return j
+}
+
+func (r takenRow) money() ledger.Money { return ledger.Money{Minor: r.Amount, Currency: r.Currency} }
 
 // asked reports whether a question that is under way explains what does not agree.
 func (r takenRow) asked(b bounds) bool { return r.AskedUntil != nil && r.AskedUntil.After(b.now) }

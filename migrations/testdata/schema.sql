@@ -118,6 +118,21 @@ BEGIN
     RETURN NULL;
 END $$;
 
+-- Name: audit_dirty_order(); Type: FUNCTION; Schema: public; Owner: -
+
+CREATE FUNCTION public.audit_dirty_order() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF TG_TABLE_NAME = 'payments' OR EXISTS (
+            SELECT 1 FROM mirror g
+            WHERE g.payment_key = NEW.payment_key AND g.kind = 'capture' AND g.order_id <> ''
+                AND EXISTS (SELECT 1 FROM payments p WHERE p.payment_key = g.payment_key AND p.order_id <> g.order_id OFFSET 0)) THEN
+        INSERT INTO audit_dirty (subject, key, payment_key) VALUES ('order', NEW.payment_key, NEW.payment_key);
+    END IF;
+    RETURN NULL;
+END $$;
+
 -- Name: audit_dirty_payments(); Type: FUNCTION; Schema: public; Owner: -
 
 CREATE FUNCTION public.audit_dirty_payments() RETURNS trigger
@@ -479,7 +494,7 @@ CREATE TABLE public.audit_dirty (
     subject text NOT NULL,
     key text NOT NULL,
     payment_key text NOT NULL,
-    CONSTRAINT audit_dirty_subject_known CHECK ((subject = ANY (ARRAY['cancel'::text, 'capture'::text, 'day'::text, 'everything'::text])))
+    CONSTRAINT audit_dirty_subject_known CHECK ((subject = ANY (ARRAY['cancel'::text, 'capture'::text, 'order'::text, 'day'::text, 'everything'::text])))
 )
 WITH (autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='5000', autovacuum_vacuum_insert_scale_factor='0', autovacuum_vacuum_insert_threshold='5000');
 
@@ -489,7 +504,7 @@ COMMENT ON TABLE public.audit_dirty IS 'Keys whose comparison may come to someth
 
 -- Name: COLUMN audit_dirty.key; Type: COMMENT; Schema: public; Owner: -
 
-COMMENT ON COLUMN public.audit_dirty.key IS 'The transaction key of a cancel; of captures the payment key; of a day its date.';
+COMMENT ON COLUMN public.audit_dirty.key IS 'The transaction key of a cancel; of captures, and of what may be another order''s, the payment key; of a day its date.';
 
 -- Name: COLUMN audit_dirty.payment_key; Type: COMMENT; Schema: public; Owner: -
 
@@ -2322,6 +2337,14 @@ CREATE TRIGGER captures_dirty AFTER INSERT OR DELETE ON public.captures FOR EACH
 
 CREATE TRIGGER captures_dirty_changed AFTER UPDATE ON public.captures FOR EACH ROW WHEN (((((((old.payment_key IS DISTINCT FROM new.payment_key) OR (old.transaction_key IS DISTINCT FROM new.transaction_key)) OR (old.currency IS DISTINCT FROM new.currency)) OR (old.amount IS DISTINCT FROM new.amount)) OR (old.captured_at IS DISTINCT FROM new.captured_at)) OR (old.reversed_at IS DISTINCT FROM new.reversed_at))) EXECUTE FUNCTION public.audit_dirty_captures();
 
+-- Name: captures captures_dirty_order; Type: TRIGGER; Schema: public; Owner: -
+
+CREATE TRIGGER captures_dirty_order AFTER INSERT ON public.captures FOR EACH ROW EXECUTE FUNCTION public.audit_dirty_order();
+
+-- Name: captures captures_dirty_order_changed; Type: TRIGGER; Schema: public; Owner: -
+
+CREATE TRIGGER captures_dirty_order_changed AFTER UPDATE ON public.captures FOR EACH ROW WHEN ((old.payment_key <> new.payment_key)) EXECUTE FUNCTION public.audit_dirty_order();
+
 -- Name: captures captures_dirty_truncated; Type: TRIGGER; Schema: public; Owner: -
 
 CREATE TRIGGER captures_dirty_truncated AFTER TRUNCATE ON public.captures FOR EACH STATEMENT EXECUTE FUNCTION public.audit_dirty_everything();
@@ -2414,6 +2437,14 @@ CREATE TRIGGER mirror_dirty_gone AFTER DELETE ON public.mirror FOR EACH ROW EXEC
 
 CREATE TRIGGER mirror_dirty_new AFTER INSERT ON public.mirror FOR EACH ROW WHEN (((new.kind <> 'none'::text) OR new.is_foreign)) EXECUTE FUNCTION public.audit_dirty_mirror();
 
+-- Name: mirror mirror_dirty_order; Type: TRIGGER; Schema: public; Owner: -
+
+CREATE TRIGGER mirror_dirty_order AFTER INSERT ON public.mirror FOR EACH ROW WHEN ((new.kind = 'capture'::text)) EXECUTE FUNCTION public.audit_dirty_order();
+
+-- Name: mirror mirror_dirty_order_changed; Type: TRIGGER; Schema: public; Owner: -
+
+CREATE TRIGGER mirror_dirty_order_changed AFTER UPDATE ON public.mirror FOR EACH ROW WHEN ((((old.payment_key IS DISTINCT FROM new.payment_key) OR (old.order_id IS DISTINCT FROM new.order_id)) OR (old.kind IS DISTINCT FROM new.kind))) EXECUTE FUNCTION public.audit_dirty_order();
+
 -- Name: mirror mirror_dirty_truncated; Type: TRIGGER; Schema: public; Owner: -
 
 CREATE TRIGGER mirror_dirty_truncated AFTER TRUNCATE ON public.mirror FOR EACH STATEMENT EXECUTE FUNCTION public.audit_dirty_everything();
@@ -2465,6 +2496,10 @@ CREATE TRIGGER payments_dirty_changed AFTER UPDATE ON public.payments FOR EACH R
 -- Name: payments payments_dirty_new; Type: TRIGGER; Schema: public; Owner: -
 
 CREATE TRIGGER payments_dirty_new AFTER INSERT ON public.payments FOR EACH ROW WHEN (new.virtual_account) EXECUTE FUNCTION public.audit_dirty_payments();
+
+-- Name: payments payments_dirty_order; Type: TRIGGER; Schema: public; Owner: -
+
+CREATE TRIGGER payments_dirty_order AFTER UPDATE ON public.payments FOR EACH ROW WHEN ((old.order_id <> new.order_id)) EXECUTE FUNCTION public.audit_dirty_order();
 
 -- Name: work work_dirty_changed; Type: TRIGGER; Schema: public; Owner: -
 
