@@ -77,6 +77,13 @@ func (s *story) afterwards() {
 	case 1:
 		s.contradict(contradiction{"the list has a capture in another currency", (*story).forgeCurrency})
 	}
+	s.rng = s.owners
+	switch s.rng.IntN(3) {
+	case 0:
+		s.contradict(contradiction{"the list has a cancel of another order", (*story).disownCancel})
+	case 1:
+		s.contradict(contradiction{"the list has a capture of another order", (*story).disownCapture})
+	}
 }
 
 // passing injects a contradiction and notes how it is put right.
@@ -174,6 +181,38 @@ func (s *story) forgeCurrency() bool {
 		due: s.clock.Now().Add(soon), breaks: s.clock.Now(), broken: s.clock.Now().Add(soon), day: s.today(),
 	})
 	return true
+}
+
+// disownCancel makes the list name another order for a cancel.
+func (s *story) disownCancel() bool {
+	x := s.spoil()
+	if x == nil {
+		return false
+	}
+	key := s.dashboard(x, 350)
+	if key == "" {
+		return false
+	}
+	s.disown(x, key, "cancel")
+	return true
+}
+
+// disownCapture makes the list name another order for money that was taken.
+func (s *story) disownCapture() bool {
+	x := s.spoil()
+	if x == nil {
+		return false
+	}
+	s.disown(x, s.lastTransaction(x.key), "capture")
+	return true
+}
+
+func (s *story) disown(x *sale, key, what string) {
+	s.front.with(func() { s.front.forged[key] = map[string]json.RawMessage{"orderId": json.RawMessage(`"order-9998"`)} })
+	s.expect(claim{
+		kind: ledger.KindOrderDiffers, payments: []string{x.key}, transaction: key, why: "the list has another order for the " + what,
+		due: s.clock.Now().Add(soon), breaks: s.clock.Now(), broken: s.clock.Now().Add(soon), day: s.today(),
+	})
 }
 
 // stormSize is how many mismatches are too many to be looked at one by one.

@@ -21,6 +21,7 @@ type story struct {
 	rng     *rand.Rand
 	people  *rand.Rand // who signs what, so that it changes nothing else
 	late    *rand.Rand // what happens after the last day
+	owners  *rand.Rand // for whose order the list has what, at the end
 	opening time.Time
 	lines   []string
 
@@ -80,6 +81,7 @@ func newStory(tb testing.TB, seed uint64) *story {
 		expired: map[string]int{}, unbooked: map[string]bool{}, verdicts: map[string]int{}, cells: map[cell]int{},
 		breaks: map[string]int{}, signed: map[ledger.Day]signature{}, returned: map[string]bool{},
 		people: rand.New(rand.NewPCG(seed, 0x7369676e)), late: rand.New(rand.NewPCG(seed, 0x6c617465)),
+		owners: rand.New(rand.NewPCG(seed, 0x77686f7365)),
 	}
 	tb.Cleanup(func() {
 		if tb.Failed() || *storyFlag {
