@@ -24,9 +24,6 @@ var ErrClosingBusy = errors.New("another audit is under way")
 // same bytes again.
 func (a *Auditor) Close(ctx context.Context, day ledger.Day) (Statement, error) {
 	began := a.cfg.now()
-	if day > LastEnded(began) {
-		return Statement{}, fmt.Errorf("close %s: %w", day, ErrDayNotOver)
-	}
 	s, err := a.alone(ctx, func() (s Statement, err error) {
 		err = postgres.InTx(ctx, a.cfg.DB, func(tx pgx.Tx) (err error) {
 			s, err = a.closeIn(ctx, tx, day)

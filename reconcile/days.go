@@ -61,12 +61,8 @@ const (
 	runsListed = 50
 )
 
-var (
-	// ErrDayNotOver means that the day has not ended, so that nothing can be said of it yet.
-	ErrDayNotOver = errors.New("the day is not over")
-	// ErrDays means that a list of days is asked for that would end before it begins.
-	ErrDays = errors.New("a list of days ends on or after the day it begins")
-)
+// ErrDays means that a list of days is asked for that would end before it begins.
+var ErrDays = errors.New("a list of days ends on or after the day it begins")
 
 // LastEnded is the newest business day that has ended.
 func LastEnded(now time.Time) ledger.Day {

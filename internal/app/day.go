@@ -232,6 +232,9 @@ func (c *dayCommand) closeNow(ctx context.Context, auditor *reconcile.Auditor, s
 	if err != nil {
 		return ExitIncomplete, err
 	}
+	if last := reconcile.LastEnded(time.Now()); day > last {
+		return ExitIncomplete, fmt.Errorf("%s is not over, and what is said of it now would be kept for ever: the last day that is over is %s", day, last)
+	}
 	s, err := auditor.Close(ctx, day)
 	if err != nil {
 		return ExitIncomplete, err

@@ -119,6 +119,10 @@ func TestMain_Day(t *testing.T) {
 	day(0, `"seen"`, "show", "2026-04-15")
 	day(2, "never closed", "show", "2026-04-10")
 	day(2, "yesterday", "close", "yesterday")
+	day(2, "is not over", "close", "2999-12-31")
+	if n := w.number(`SELECT count(*) FROM audit_runs WHERE day > '2026-04-16'`); n != 0 {
+		t.Errorf("got %d runs of days to come", n)
+	}
 	w.exec(`UPDATE mirror SET amount = 19000 WHERE kind = 'cancel'`)
 	day(1, "0 new, 0 gone, 1 changed", "close", "2026-04-15")
 	day(1, "no longer says what was signed", "show", "2026-04-15")

@@ -105,7 +105,6 @@ func storeProblems() []web.ProblemRow {
 func dayProblems() []web.ProblemRow {
 	return []web.ProblemRow{
 		{Err: reconcile.ErrNoClosing, Status: http.StatusNotFound, Code: "day_never_closed", Title: "The day was never closed"},
-		{Err: reconcile.ErrDayNotOver, Status: http.StatusConflict, Code: "day_not_over", Title: "The day is not over"},
 		{Err: reconcile.ErrDays, Status: http.StatusBadRequest, Code: "days_malformed", Title: "A list of days ends on or after the day it begins"},
 		{Err: reconcile.ErrCursor, Status: http.StatusBadRequest, Code: "cursor_malformed", Title: "Not where an earlier page ended"},
 		{Err: reconcile.ErrSigner, Status: http.StatusForbidden, Code: "signer_no_person", Title: "Only a person can sign a day"},
