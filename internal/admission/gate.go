@@ -210,13 +210,12 @@ type ClassLimit struct {
 
 // defaultLimits fit a budget of 256. The reserve of money is above the caps of the calls it makes (40 confirms and 10
 // cancels), and that of notification is its cap of 60 queries, so neither waits here for a slot that its own cap would
-// have given it. A look-up takes milliseconds: more of them at once than a few dozen are not answered sooner, and every one of them
-// shares the processors with payments.
+// have given it. Reading takes at most three eighths of the budget.
 func defaultLimits() map[Class]ClassLimit {
 	return map[Class]ClassLimit{
 		ClassMoney:        {Reserve: 64, Ceiling: 176, Leave: 0},
 		ClassNotification: {Reserve: 64, Ceiling: 160, Leave: 16},
-		ClassReading:      {Reserve: 16, Ceiling: 48, Leave: 48},
+		ClassReading:      {Reserve: 16, Ceiling: 96, Leave: 48},
 	}
 }
 
