@@ -32,10 +32,10 @@ func (f fact) accepts(kind ledger.Kind, atRisk ledger.Money) bool {
 	return slices.ContainsFunc(f.Accepted, func(a acceptance) bool { return a.of(kind, atRisk) })
 }
 
-// acceptsWords reports whether a person accepted just this difference between both sides, said just so: by the list or by
+// acceptedWords reports whether a person accepted just this difference between both sides, said just so: by the list or by
 // an answer, which use the same words of a cancel.
-func (f fact) acceptsWords(kind ledger.Kind, atRisk ledger.Money, detail string) bool {
-	return slices.ContainsFunc(f.Accepted, func(a acceptance) bool { return a.of(kind, atRisk) && a.Detail == detail })
+func acceptedWords(all []acceptance, kind ledger.Kind, atRisk ledger.Money, detail string) bool {
+	return slices.ContainsFunc(all, func(a acceptance) bool { return a.of(kind, atRisk) && a.Detail == detail })
 }
 
 // acceptsMoney reports whether a person accepted that this listed capture is of other money in our books, or not in them.
@@ -56,9 +56,4 @@ func (r takenRow) acceptsMoney() bool {
 // covers reports whether what was accepted had this money in our books. What was not kept of it long ago, covers any.
 func (a acceptance) covers(booked ledger.Money) bool {
 	return (a.Booked == "" || a.Booked == booked.Decimal()) && (a.BookedCurrency == "" || a.BookedCurrency == booked.Currency)
-}
-
-// acceptsWords reports whether a person accepted just this difference of a listed capture, said just so.
-func (r takenRow) acceptsWords(kind ledger.Kind, detail string) bool {
-	return slices.ContainsFunc(r.Acceptances, func(a acceptance) bool { return a.of(kind, r.money()) && a.Detail == detail })
 }

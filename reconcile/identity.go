@@ -135,7 +135,7 @@ func judgeBoth(f fact) judged {
 		kind = ledger.KindCurrencyDiffers
 	}
 	detail := fmt.Sprintf("the cancel is %s at the gateway and %s here", f.G.Amount, f.B.Amount)
-	accepted := f.acceptsWords(kind, f.G.Amount, detail)
+	accepted := acceptedWords(f.Accepted, kind, f.G.Amount, detail)
 	rest := LineUnexplained
 	if accepted {
 		rest = LineAccepted
@@ -161,7 +161,7 @@ func judgeAgreed(f fact) judged {
 	j := judged{parts: []part{{LineApplied, 1, f.G.Amount}}}
 	if listed := (whose{f.PaymentKey, f.OrderID}); !f.G.Amount.IsZero() && listed.differs(f.BookedFor) {
 		detail := detailWhose(MovementCancel, listed, f.BookedFor)
-		if !f.acceptsWords(ledger.KindOrderDiffers, f.G.Amount, detail) {
+		if !acceptedWords(f.Accepted, ledger.KindOrderDiffers, f.G.Amount, detail) {
 			j.breaks(f, ledger.KindOrderDiffers, f.G.Amount, detail)
 			return j
 		}

@@ -215,15 +215,22 @@ func TestPoll_NegativeCancelRows(t *testing.T) {
 	}
 }
 
-// TestPoll_LateRows: a row that becomes visible after its window was read is found by the next poll.
-func TestPoll_LateRows(t *testing.T) {
-	t.Parallel()
+// readBeforeShown is a shop with a canceled payment, whose list was read before it shows the two.
+func readBeforeShown(t *testing.T) *shop {
+	t.Helper()
 	s := setup(t, lagging)
 	key := s.paid("order-1", 1000)
 	s.canceled(key, 0)
 	s.record(s.ask(ledger.ChannelWebhook, key))
 	s.clock.Advance(time.Minute)
 	s.poll()
+	return s
+}
+
+// TestPoll_LateRows: a row that becomes visible after its window was read is found by the next poll.
+func TestPoll_LateRows(t *testing.T) {
+	t.Parallel()
+	s := readBeforeShown(t)
 	if st := s.audit(reconcile.ScopeRecent); st.Verdict != reconcile.VerdictReconciled || st.Line(reconcile.LineNotListed, ledger.KRW).Count != 1 {
 		t.Errorf("within the lag: got %s %+v", st.Verdict, st.Lines)
 	}
@@ -238,12 +245,7 @@ func TestPoll_LateRows(t *testing.T) {
 // long ago. A row that became visible while the list could not be read is in none of the stretches that were never read.
 func TestPoll_LateRowsAfterAnOutage(t *testing.T) {
 	t.Parallel()
-	s := setup(t, lagging)
-	key := s.paid("order-1", 1000)
-	s.canceled(key, 0)
-	s.record(s.ask(ledger.ChannelWebhook, key))
-	s.clock.Advance(time.Minute)
-	s.poll()
+	s := readBeforeShown(t)
 	s.clock.Advance(20 * time.Minute)
 	s.sim.Fail(tosssim.Fault{Op: tosssim.List, Kind: tosssim.Status, Code: 500, N: -1})
 	if _, err := s.Mirror.Poll(t.Context()); err == nil {

@@ -285,7 +285,7 @@ func (r takenRow) judgeAgreed() judged {
 		return j
 	}
 	detail := detailWhose(MovementCapture, listed, booked)
-	if r.acceptsWords(ledger.KindOrderDiffers, detail) {
+	if acceptedWords(r.Acceptances, ledger.KindOrderDiffers, r.money(), detail) {
 		j.parts = append(j.parts, part{LineAcceptedBeside, 1, r.money()})
 		j.kind, j.note = ledger.KindOrderDiffers, detail
 		return j
