@@ -19,6 +19,7 @@ import (
 	"daesa/internal/postgres"
 	"daesa/internal/postgres/embedded"
 	"daesa/migrations"
+	"daesa/reconcile/desk"
 )
 
 // Exit codes of the program.
@@ -186,11 +187,19 @@ func (c *cli) run(ctx context.Context, command string, stdout, stderr io.Writer)
 			err = fmt.Errorf("no such command: %s", command)
 		}
 	}
-	if err != nil {
-		return ExitBreaks, err
+	switch {
+	case err == nil:
+		return ExitOK, nil
+	case errors.As(err, new(misuse)), errors.Is(err, desk.ErrRequest):
+		return ExitIncomplete, err
 	}
-	return ExitOK, nil
+	return ExitBreaks, err
 }
+
+// misuse is a command line that makes no sense, whatever the books say.
+type misuse struct{ error }
+
+func (m misuse) Unwrap() error { return m.error }
 
 func level(name string) slog.Level {
 	var l slog.Level

@@ -147,7 +147,7 @@ func (l mismatchList) filter() (ledger.MismatchFilter, error) {
 	if l.MinAmount != "" {
 		var err error
 		if f.AtLeast, err = ledger.ParseMoney(strings.ReplaceAll(l.MinAmount, ",", ""), ledger.Currency(l.Currency)); err != nil {
-			return f, err
+			return f, misuse{fmt.Errorf("--min-amount %q: %w", l.MinAmount, err)}
 		}
 	}
 	return f, desk.CheckFilter(f)

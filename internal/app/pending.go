@@ -19,7 +19,7 @@ type pendingCommand struct {
 func (c pendingCommand) run(ctx context.Context, databaseURL string, stdout io.Writer) error {
 	after, err := reconcile.ParsePendingCursor(c.After)
 	if err != nil {
-		return fmt.Errorf("--after %q: %w", c.After, err)
+		return misuse{fmt.Errorf("--after %q: %w", c.After, err)}
 	}
 	return atDesk(ctx, databaseURL, stdout, c.JSON, func(d *desk.Desk) (texts, error) { return d.Pending(ctx, after, c.Limit) })
 }

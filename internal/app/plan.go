@@ -62,14 +62,15 @@ type plannedPath struct {
 }
 
 // errPlanNothing reports a plan for nothing.
-var errPlanNothing = errors.New("say what to plan for: --prometheus, or a rate and a p99 (--confirm-rate 30 --confirm-p99 1s), or --failing and --fresh")
+var errPlanNothing = misuse{errors.New("say what to plan for: --prometheus, or a rate and a p99 (--confirm-rate 30 --confirm-p99 1s), or --failing and --fresh")}
 
 // ofOthers is the part of the requests in flight that one path may hold at most: the rest stays with everybody else.
 const ofOthers = 3.0 / 5
 
 func (c planCommand) run(ctx context.Context, now time.Time, stdout io.Writer) error {
-	if c.Budget < 1 || c.StoreBears < 1 || c.Replicas < 0 || c.Over < time.Minute || c.Failing < 0 || c.Fresh < 0 {
-		return errors.New("--budget and --store-bears are at least 1, --over is at least a minute, and nothing is below nothing")
+	if c.Budget < 1 || c.StoreBears < 1 || c.Replicas < 0 || c.Over < time.Minute ||
+		min(c.Failing, c.Fresh, c.ConfirmRate, c.QueryRate, c.StoreRate) < 0 || min(c.ConfirmP99, c.QueryP99, c.StoreP99) < 0 {
+		return misuse{errors.New("--budget and --store-bears are at least 1, --over is at least a minute, and nothing is below nothing")}
 	}
 	measured, err := c.measure(ctx, now)
 	if err != nil {

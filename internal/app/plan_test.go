@@ -57,7 +57,7 @@ func TestPlan_FromFlags(t *testing.T) {
 func TestPlan_SaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{nil, {"--confirm-rate=30"}, {"--confirm-rate=-1", "--confirm-p99=1s"}, {"--budget=0", "--failing=1"}, {"--over=1s", "--failing=1"}} {
-		if code, got := plan(args...); code == app.ExitOK || !strings.HasPrefix(got, "daesa: ") {
+		if code, got := plan(args...); code != app.ExitIncomplete || !strings.HasPrefix(got, "daesa: ") {
 			t.Errorf("%v: got %d and %q", args, code, got)
 		}
 	}

@@ -16,7 +16,7 @@ type sealKeyCommand struct {
 // run makes a key, or reads one, and prints its public half, which belongs to whoever is to verify.
 func (c sealKeyCommand) run(stdout io.Writer) error {
 	if c.Out == "" && c.Show == "" {
-		return errors.New("say --out for a new key, or --show for the public half of one")
+		return misuse{errors.New("say --out for a new key, or --show for the public half of one")}
 	}
 	read, path := seal.GenerateKey, c.Out
 	if c.Show != "" {

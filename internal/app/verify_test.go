@@ -42,7 +42,7 @@ func TestVerify_ExitCodes(t *testing.T) {
 		"a head that is not there":   {[]string{"verify", "--head", strings.Repeat("0", 64)}, app.ExitBreaks, "BROKEN"},
 		"a day that is not sealed":   {[]string{"verify", "--through", "2026-05-01"}, app.ExitIncomplete, "not sealed"},
 		"a new heads file, unsigned": {[]string{"verify", "--new-heads-file", key + ".new"}, app.ExitIncomplete, "verified with a key"},
-		"neither out nor show":       {[]string{"seal-key"}, app.ExitBreaks, "--out for a new key, or --show"},
+		"neither out nor show":       {[]string{"seal-key"}, app.ExitIncomplete, "--out for a new key, or --show"},
 		"a report without a base":    {[]string{"--database-url", "postgres://nobody@127.0.0.1:1/none", "report", "order", "o"}, app.ExitIncomplete, "daesa: "},
 		"no such day":                {[]string{"verify", "--through", "2026-02-30"}, app.ExitIncomplete, "not a day"},
 	} {
