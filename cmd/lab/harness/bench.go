@@ -263,8 +263,13 @@ func (b *Bench) Led(ctx context.Context) error {
 
 // InDoubt is how many payments nobody knows the outcome of.
 func (b *Bench) InDoubt(ctx context.Context) (int, error) {
-	s, err := b.count(ctx)
-	return s.Open, err
+	return b.open(ctx, ledger.WorkConfirmUnknown)
+}
+
+// Asked is how many questions the service has asked the gateway on a path since it started.
+func (b *Bench) Asked(ctx context.Context, path string) (int, error) {
+	m, err := b.metrics(ctx)
+	return m.Count("daesa_pgclient_answers_total", "path", path), err
 }
 
 // Owed is how many cancels of the gateway are not in the books, and how much work is open.
@@ -278,13 +283,18 @@ func (b *Bench) Settled(ctx context.Context, kind ledger.WorkKind, limit time.Du
 	ctx, stop := context.WithTimeout(ctx, limit)
 	defer stop()
 	return Until(ctx, string(kind)+" to be settled", func() (bool, error) {
-		rows, err := b.DB.Query(ctx, `SELECT count(*)::int FROM work WHERE closed_at IS NULL AND kind = @kind`, pgx.StrictNamedArgs{"kind": kind})
-		if err != nil {
-			return false, fmt.Errorf("count open work: %w", err)
-		}
-		open, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[int])
-		return open == 0, err
+		open, err := b.open(ctx, kind)
+		return open == 0 && err == nil, err
 	})
+}
+
+// open is how much work of a kind is open.
+func (b *Bench) open(ctx context.Context, kind ledger.WorkKind) (int, error) {
+	rows, err := b.DB.Query(ctx, `SELECT count(*)::int FROM work WHERE closed_at IS NULL AND kind = @kind`, pgx.StrictNamedArgs{"kind": kind})
+	if err != nil {
+		return 0, fmt.Errorf("count open work: %w", err)
+	}
+	return pgx.CollectExactlyOneRow(rows, pgx.RowTo[int])
 }
 
 // Wait lets time pass, as a sender does before it comes again.

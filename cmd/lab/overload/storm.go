@@ -56,6 +56,7 @@ type stormRun struct {
 	calm, out   noticesRun
 	began       time.Time  // the storm
 	later       noticesRun // when the claims of the storm are asked about
+	lateAsked   int        // questions of the sweeper's then
 	lateDoubts  int        // as doubts, of then
 	lateSettled time.Duration
 	redelivered harness.Observed
@@ -154,10 +155,18 @@ func (size storm) aftermath(ctx context.Context, l *harness.Lab, b *harness.Benc
 	if err != nil {
 		return err
 	}
+	before, err := b.Asked(ctx, pathRecover)
+	if err != nil {
+		return err
+	}
 	if run.lateDoubts, err = size.inDoubt(ctx, b, &plan, &run.lateSettled); err != nil {
 		return err
 	}
-	run.later.Observed, err = b.Run(ctx, plan)
+	if run.later.Observed, err = b.Run(ctx, plan); err != nil {
+		return err
+	}
+	after, err := b.Asked(ctx, pathRecover)
+	run.lateAsked = after - before
 	return err
 }
 
@@ -166,11 +175,11 @@ func (size storm) aftermath(ctx context.Context, l *harness.Lab, b *harness.Benc
 const lostOneIn = 12
 
 // lostRate is how many of them are sent a second: all are lost before recovery has asked about the first ones.
-const lostRate = 100
+const lostRate = 200
 
 // soundAfter is how many follow whose reply comes: the second attempts of the last lost ones, up to a second late, would be
 // the gateway's only answers otherwise.
-const soundAfter = 2 * lostRate
+const soundAfter = lostRate
 
 // doubt leaves payments of which nobody knows the outcome, and says how many: the gateway approves them and its reply is
 // lost.
@@ -291,10 +300,8 @@ func (size storm) allowed() int {
 	return min(size.payments*fruitlessOfPayment+noticesAtOnce, fruitlessOfAll+int(fruitlessPerSecond*(size.over+time.Second).Seconds()))
 }
 
-// recovered is how many questions the sweeper asked in a run.
-func (storm) recovered(run noticesRun) int {
-	return run.Since.Metrics.Count("daesa_pgclient_answers_total", "path", "recover")
-}
+// pathRecover is the sweeper's path to the gateway.
+const pathRecover = "recover"
 
 // recoverable is how many it may ask when the storm's claims are due: one about each payment, whatever was claimed of it,
 // and those about what is in doubt, which may come twice.
@@ -326,7 +333,7 @@ func (size storm) table(r *report.Result, run stormRun) {
 	if size.ripe > 0 {
 		keep(r, run.later.Observed)
 		r.Row(title(run.later.Observed), append([]string{
-			"0", "", fmt.Sprint(size.recovered(run.later)) + " by the sweeper", fmt.Sprint(size.recoverable(run)), "0", "",
+			"0", "", fmt.Sprint(run.lateAsked) + " by the sweeper", fmt.Sprint(size.recoverable(run)), "0", "",
 			run.later.Of("confirms").Answers(), report.Short(run.later.Of("confirms").Spread().P95),
 		}, resources(run.later.Observed)...)...)
 	}
@@ -347,7 +354,7 @@ func (size storm) claims(r *report.Result, run stormRun) {
 	parts := []noticesRun{run.calm, run.out}
 	if size.ripe > 0 {
 		parts = append(parts, run.later)
-		asked, may := size.recovered(run.later), size.recoverable(run)
+		asked, may := run.lateAsked, size.recoverable(run)
 		r.ClaimTime(asked >= size.payments/2 && asked <= may, "when what the storm claimed is due, the sweeper asks %d times: one question about a payment, not about each claim, at most %d",
 			asked, may)
 		r.ClaimTime(run.lateDoubts >= size.doubts/2 && run.lateSettled <= 15*time.Second, "nor does that stand before recovery: %d payments in doubt then are settled within %s",
