@@ -36,6 +36,33 @@ func namedEvidence(transactionKey string, amount ledger.Money, at time.Time) map
 	return e
 }
 
+func (s side) evidence() map[string]any {
+	if !s.Present {
+		return map[string]any{"present": false}
+	}
+	return map[string]any{
+		"present": true, "amount": s.Amount.Decimal(), "currency": s.Amount.Currency, "at": s.At.UTC(),
+	}
+}
+
+// shownEvidence is what the list has of the cancel, or had of it.
+func (f fact) shownEvidence() map[string]any {
+	if !f.G.Present {
+		return f.G.evidence()
+	}
+	e := shownEvidence(f.TransactionKey, f.Word, f.G.Amount, f.G.At)
+	e["present"] = !f.Missing
+	return e
+}
+
+// bookedEvidence is what our books have of it.
+func (f fact) bookedEvidence() map[string]any {
+	if !f.B.Present {
+		return f.B.evidence()
+	}
+	return bookedEvidence(f.TransactionKey, f.B.Amount, f.B.At, f.Channel)
+}
+
 // shownEvidence is what the list has of the capture.
 func (r takenRow) shownEvidence() map[string]any {
 	if !r.Listed {

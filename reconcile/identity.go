@@ -72,6 +72,7 @@ type fact struct {
 	W              owing
 	Missing        bool           // the list had it and no longer has it
 	VoidAlias      bool           // B is a further name of a void that the list has under another key
+	Word           string         // of the list's row, as the gateway writes it
 	Channel        ledger.Channel // how B came into our books
 	Accepted       []acceptance
 }
@@ -239,25 +240,12 @@ func judgeBooked(f fact, b bounds) judged {
 // breaks adds a contradiction, with the evidence of both sides.
 func (j *judged) breaks(f fact, kind ledger.Kind, atRisk ledger.Money, detail string) {
 	j.parts = append(j.parts, part{LineBreaks, 1, atRisk})
-	shown := f.G.evidence()
-	if f.Missing {
-		shown["present"] = false // it is what the list had
-	}
 	j.finding = &ledger.Finding{
 		Kind: kind, PaymentKey: f.PaymentKey, OrderID: f.OrderID, TransactionKey: f.TransactionKey, AtRisk: atRisk, Detail: detail,
-		Gateway: shown, Books: f.B.evidence(),
+		Gateway: f.shownEvidence(), Books: f.bookedEvidence(),
 	}
 	if kind == ledger.KindOrderDiffers {
 		(whose{f.PaymentKey, f.OrderID}).addTo(j.finding.Gateway)
 		f.BookedFor.addTo(j.finding.Books)
-	}
-}
-
-func (s side) evidence() map[string]any {
-	if !s.Present {
-		return map[string]any{"present": false}
-	}
-	return map[string]any{
-		"present": true, "amount": s.Amount.Decimal(), "currency": s.Amount.Currency, "at": s.At.UTC(),
 	}
 }

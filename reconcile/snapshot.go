@@ -172,6 +172,7 @@ type factRow struct {
 	GCurrency      *ledger.Currency `db:"g_currency"`
 	GAmount        *int64           `db:"g_amount"`
 	GAt            *time.Time       `db:"g_at"`
+	GWord          string           `db:"g_word"`
 	BCurrency      *ledger.Currency `db:"b_currency"`
 	BAmount        *int64           `db:"b_amount"`
 	BAt            *time.Time       `db:"b_at"`
@@ -214,7 +215,7 @@ func (a *Auditor) facts(ctx context.Context, tx pgx.Tx, keys []string) ([]factRo
 	rows, err := tx.Query(ctx, `
 		SELECT k.transaction_key, COALESCE(g.payment_key, c.payment_key, w.payment_key, '') AS payment_key,
 			COALESCE(g.order_id, c.order_id, w.order_id, '') AS order_id,
-			g.currency AS g_currency, g.at AS g_at, CASE WHEN v.void THEN 0 ELSE g.amount END AS g_amount,
+			g.currency AS g_currency, g.at AS g_at, COALESCE(g.word, '') AS g_word, CASE WHEN v.void THEN 0 ELSE g.amount END AS g_amount,
 			c.currency AS b_currency, c.amount AS b_amount, c.canceled_at AS b_at, c.channel AS b_channel,
 			COALESCE(c.payment_key, '') AS b_payment_key, COALESCE(c.order_id, '') AS b_order_id,
 			w.kind AS w_kind, w.opened_at AS w_opened_at, w.deadline AS w_deadline, w.notice_attempt AS w_attempt,
@@ -230,7 +231,7 @@ func (a *Auditor) facts(ctx context.Context, tx pgx.Tx, keys []string) ([]factRo
 			j.recheck_at AS j_recheck_at, j.recheck_as_of AS j_recheck_as_of
 		FROM unnest(@keys::text[]) WITH ORDINALITY AS k (transaction_key, number)
 		LEFT JOIN LATERAL (
-			SELECT x.payment_key, x.order_id, x.currency, x.amount, x.at, x.day, x.missing_since
+			SELECT x.payment_key, x.order_id, x.currency, x.amount, x.at, x.day, x.word, x.missing_since
 			FROM mirror x
 			WHERE x.transaction_key = k.transaction_key AND x.kind = 'cancel' AND NOT x.is_foreign AND x.at >= @opening
 			LIMIT 1) g ON true
@@ -304,7 +305,7 @@ func (r factRow) before() memory {
 func (r factRow) fact() fact {
 	f := fact{
 		TransactionKey: r.TransactionKey, PaymentKey: r.PaymentKey, OrderID: r.OrderID,
-		G: sideOf(r.GCurrency, r.GAmount, r.GAt), B: sideOf(r.BCurrency, r.BAmount, r.BAt),
+		G: sideOf(r.GCurrency, r.GAmount, r.GAt), B: sideOf(r.BCurrency, r.BAmount, r.BAt), Word: r.GWord,
 		BookedFor: whose{r.BPaymentKey, r.BOrderID}, W: r.owing(),
 		Missing: r.Missing, VoidAlias: r.VoidAlias, Accepted: r.Accepted,
 	}
