@@ -26,11 +26,12 @@ type guard struct {
 	old, new string
 }
 
-// guards lists the guards of the audit and of what it looks at. Two are not in it, because what they find is found in another
+// guards lists the guards of the audit and of what it looks at. Three are not in it, because what they find is found in another
 // way too. That a poll goes on where the last complete one ended: what it would pass over is made up for as never read, but
-// for rows that become visible during an outage, which no story had among sixty; TestPoll_LateRowsAfterAnOutage has. And that
-// the read itself reports money for an order that is not in the books: the audit of the same minute does; TestPoll_MoneyOfNobody
-// asks before it.
+// for rows that become visible during an outage, which no story had among sixty; TestPoll_LateRowsAfterAnOutage has. That the
+// read itself reports money for an order that is not in the books: the audit of the same minute does; TestPoll_MoneyOfNobody
+// asks before it. And that a cancel whose row vanished breaks by the comparison: it breaks by the open mismatch about its row as
+// well; TestJudge_Lines compares alone.
 func guards() []guard {
 	return []guard{
 		{"a read that lacks known rows is made once more", "reconcile/window.go", `case !believe && w.Missing > 0:`, `case false:`},
@@ -50,7 +51,6 @@ func guards() []guard {
 		{"a word nobody knows is reported", "reconcile/keep.go", `if r.Kind != pgclient.TransactionUnrecognized ||`, `if true || r.Kind != pgclient.TransactionUnrecognized ||`},
 		{"money that cannot be held exactly is quarantined", "reconcile/keep.go", `m.quarantine(b, q)`, `_ = q`},
 		{"amounts on both sides are equal", "reconcile/identity.go", `if f.G.Amount == f.B.Amount {`, `if f.G.Amount.Currency == f.B.Amount.Currency {`},
-		{"a cancel that vanished breaks", "reconcile/identity.go", `if f.Missing && !f.accepts(`, `if false && !f.accepts(`},
 		{"a cancel of another order breaks", "reconcile/identity.go", `!f.G.Amount.IsZero() && listed.differs(f.BookedFor)`, `false && listed.differs(f.BookedFor)`},
 		{"a capture of another order breaks", "reconcile/taken.go", `if !listed.differs(booked) {`, `if true || !listed.differs(booked) {`},
 		{"work explains only as long as it is young", "reconcile/identity.go", `case f.W.Present && b.now.Before(f.W.maximumAge()):`, `case f.W.Present:`},
