@@ -57,6 +57,8 @@ func csvCell(c Cell, language Language) string {
 		return ""
 	case Text:
 		return sheet.Guard(clean(string(v)))
+	case Sentences:
+		return sheet.Guard(clean(language.sentences(v)))
 	case Word:
 		return sheet.Guard(clean(language.word(string(v))))
 	case Money:

@@ -63,7 +63,7 @@ func dayFacts(ctx context.Context, tx pgx.Tx, kept auditedDay, s reconcile.State
 	facts := []Fact{
 		{"day", Day(kept.Day)},
 		{"verdict", word(s.Verdict)},
-		{"reasons", text(strings.Join(s.Reasons, "; "))},
+		{"reasons", sentences(strings.Join(s.Reasons, between))},
 		{"as_of", instant(s.AsOf)},
 		{"list_lag", text(s.Looked.Lag)},
 		{"reads", Count(s.Looked.Runs)},
@@ -194,7 +194,7 @@ func dayRow(r reconcile.Row) Row {
 	return Row{
 		instant(r.At), word(r.Movement), word(r.Line), text(r.OrderID), text(r.PaymentKey), text(r.TransactionKey),
 		word(r.Currency), Count(r.Count), money(r.Amount, r.Currency), held(r.Gateway), held(r.Booked), currencyOf(r.Booked),
-		word(r.Channel), ordinal(r.Attempt), instant(r.NextExpected), instant(r.LastChance), word(r.Kind), text(r.Note),
+		word(r.Channel), ordinal(r.Attempt), instant(r.NextExpected), instant(r.LastChance), word(r.Kind), sentences(r.Note),
 	}
 }
 

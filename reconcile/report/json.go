@@ -74,6 +74,8 @@ func (j *jsonWriter) cell(c Cell) {
 		j.raw(`null`)
 	case Text:
 		j.value(string(v))
+	case Sentences:
+		j.value(v.Text)
 	case Word:
 		j.value(string(v))
 	case Money:

@@ -13,7 +13,7 @@ package report
 // back; after one fell back and the payment failed or was void, work may be about money seen, and shows nothing.
 const paymentStates = `
 		SELECT 9, s.n, s.at, NULL::timestamptz, 'payment', 'state', s.status, s.currency, s.balance, s.payment_key, NULL,
-			concat_ws('; ', s.shown, CASE WHEN s.present THEN NULLIF(s.detail, '') END)
+			concat_ws('; ', s.shown, CASE WHEN s.present THEN NULLIF(s.detail, '') END), NULL
 		FROM (
 			WITH booked AS (
 				SELECT t.payment_key, t.recorded_at AS at, max(t.transaction_id) AS transaction_id, bool_or(t.kind = 'deposit_reversal') AS fell,
@@ -110,7 +110,7 @@ const presentDetail = `concat_ws('; ', NULLIF(p.reason, ''), CASE WHEN p.surplus
 //
 //nolint:dupword // several columns without anything
 const orderStates = `
-		SELECT 9, 10 + s.n, s.at, NULL::timestamptz, 'order', 'state', s.status, s.currency, s.balance, s.payment_key, NULL, s.shown
+		SELECT 9, 10 + s.n, s.at, NULL::timestamptz, 'order', 'state', s.status, s.currency, s.balance, s.payment_key, NULL, s.shown, NULL
 		FROM (
 			WITH booked AS (
 				SELECT t.recorded_at AS at, max(t.transaction_id) AS transaction_id, max(t.payment_key) AS payment_key, max(e.currency) AS currency,
@@ -156,7 +156,7 @@ const orderStates = `
 // storeHappened is what was asked of the merchant's store before the payment, and what became of it.
 const storeHappened = `
 		SELECT 1, s.n, s.at, NULL::timestamptz, 'store', s.what, s.result, a.currency, a.amount, a.payment_key, NULL,
-			concat_ws('; ', a.acceptance_id, s.detail)
+			concat_ws('; ', a.acceptance_id, s.detail), NULL
 		FROM acceptances a
 		CROSS JOIN LATERAL (VALUES
 			(1::bigint, a.asked_at, 'asked', NULL, concat_ws('; ', 'attempt ' || a.attempt, CASE WHEN a.word <> '' THEN 'the store: ' || a.word END)),

@@ -63,7 +63,7 @@ const (
 	TypeDay     Type = "day"     // a Korean business day
 )
 
-// Cell is one value: [Text], [Word], [Money], [Count], [Instant] or [Day].
+// Cell is one value: [Text], [Sentences], [Word], [Money], [Count], [Instant] or [Day].
 //
 //sumtype:decl
 type Cell interface{ kind() Type }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/riverqueue/river/rivertype"
 	"pgregory.net/rapid"
 
 	"daesa/internal/sheet"
@@ -104,6 +105,11 @@ func TestKorean_HasEveryWord(t *testing.T) {
 	words = appendWords(words, ledger.Statuses())
 	words = appendWords(words, ledger.OrderStatuses())
 	words = appendWords(words, ledger.CancelRequestStatuses())
+	words = appendWords(words, ledger.Events())
+	words = appendWords(words, ledger.EventKinds())
+	words = appendWords(words, ledger.Resolutions())
+	words = appendWords(words, []ledger.Audience{ledger.AudienceMerchant, ledger.AudienceCustomer})
+	words = appendWords(words, rivertype.JobStates())
 	for _, w := range words {
 		if Korean.word(w) == w {
 			t.Errorf("%q has no Korean word", w)

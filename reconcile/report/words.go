@@ -127,6 +127,18 @@ var koreanWords = map[string]string{
 	"confirm_unknown": "승인 결과 확인", "cancel_claimed": "통지된 취소 확인", "cancel_listed": "목록의 취소 확인",
 	"cancel_in_progress": "처리 중 취소 확인", "deposit_watch": "입금 감시", "parked": "모르는 결제의 통지",
 
+	"none": "거래 없음", "unrecognized": "모르는 상태",
+
+	// What the merchant and the customer are told, and the jobs that tell them.
+	"order.paid": "주문 결제 완료", "order.partially_canceled": "주문 부분 취소", "order.canceled": "주문 취소", "order.reopened": "주문 입금 취소",
+	"payment.failed": "결제 실패", "payment.surplus": "초과 결제", "order.store_check": "매장 확인 요청", "merchant": "상점", "customer": "고객",
+	"deliver_event": "알림 전달", "available": "대기", "scheduled": "예약", "running": "실행 중", "retryable": "재시도 대기", "completed": "완료",
+	"cancelled": "중단", "discarded": "포기",
+
+	// What happens to a payment, as the gateway shows it.
+	"intended": "승인 의도", "unprocessed": "미처리", "lost": "응답 없음", "open": "진행 중", "dead": "만료·중단", "waiting": "입금 대기", "reverted": "입금 취소",
+	"captured": "승인", "fully_canceled": "전액 취소", "voided": "결제 전 취소",
+
 	// What became of a notice.
 	"applied_full": "전액 반영", "applied_partial": "부분 반영", "duplicate_skipped": "중복 생략", "payment_not_found": "결제 없음",
 	"query_failed": "조회 실패", "state_mismatch": "상태 불일치", "apply_failed": "반영 실패", "db_failed": "저장 실패",
@@ -135,6 +147,7 @@ var koreanWords = map[string]string{
 	// What is wrong, and what was done about it.
 	"seen_changed": "내용 변경", "acknowledged": "확인", "assigned": "담당 지정", "resolution_proposed": "해결 제안",
 	"resolution_withdrawn": "제안 철회", "resolved": "종결", "reopened": "다시 열림", "noted": "메모", "joined_incident": "장애에 포함",
+	"auto": "자동 종결", "fixed": "정정",
 	"cancel_missing_here": "장부에 없는 취소", "cancel_missing_there": "PG에 없는 취소", "amount_differs": "금액 다름",
 	"currency_differs": "통화 다름", "order_differs": "주문 다름", "merchant_differs": "상점 다름", "payment_without_order": "주문 없는 결제",
 	"order_without_payment": "결제 없는 주문", "order_paid_twice": "이중 결제", "paid_after_expiry": "만료 후 결제",

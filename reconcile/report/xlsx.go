@@ -210,6 +210,8 @@ func (b *workbook) cell(c Cell) (any, error) {
 		return nil, nil
 	case Text:
 		return clean(string(v)), nil
+	case Sentences:
+		return clean(b.language.sentences(v)), nil
 	case Word:
 		return clean(b.language.word(string(v))), nil
 	case Money:
