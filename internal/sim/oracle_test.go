@@ -167,6 +167,7 @@ func (s *story) judge(final bool) {
 	if final {
 		s.requireMoney()
 		s.requireNothingOwed()
+		s.requireShown(full)
 	}
 }
 
@@ -522,6 +523,17 @@ func (s *story) requireNothingOwed() {
 			AND p.waiting_seen_at IS NULL AND p.money_seen_at IS NULL)`) {
 		if !slices.ContainsFunc(s.claims, func(c *claim) bool { return slices.Contains(c.payments, w.Payment) }) {
 			s.Errorf("still owed: %s of payment %s: %s", w.Kind, w.Payment, w.Answer)
+		}
+	}
+}
+
+// requireShown: when nothing moves any more, no cancel of the books waits to be shown by the list. What the list will never
+// show is a break, and a further name of a void is no cancel.
+func (s *story) requireShown(statement reconcile.Statement) {
+	s.Helper()
+	for _, line := range statement.Lines {
+		if line.Name == reconcile.LineNotListed && line.Count > 0 {
+			s.Errorf("%d cancels still wait to be shown by the list: %+v", line.Count, line.Entries)
 		}
 	}
 }
