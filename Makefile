@@ -23,8 +23,8 @@ sim: ## play days of shop life; SEEDS=1-200 says which, CSV=file keeps a line of
 	go test ./internal/sim -run '^TestSeeds$$' -count=1 -parallel 2 -timeout 0 -v -args -seeds '$(or $(SEEDS),1-20)' $(if $(CSV),-csv '$(abspath $(CSV))')
 
 .PHONY: sim-guards
-sim-guards: ## take out every guard of the audit and name the seed that notices; GUARD=text picks, TABLE=file keeps the result
-	go test ./internal/sim -run '^TestGuards$$' -count=1 -timeout 0 -v -args -guards $(if $(GUARD),-guard '$(GUARD)') $(if $(TABLE),-table '$(abspath $(TABLE))')
+sim-guards: ## take out every guard of the audit and name the seed that notices; GUARD=text picks, TABLE=file keeps the result, LEFT=1 goes on with what it lacks
+	go test ./internal/sim -run '^TestGuards$$' -count=1 -timeout 0 -v -args -guards $(if $(GUARD),-guard '$(GUARD)') $(if $(LEFT),-left) $(if $(TABLE),-table '$(abspath $(TABLE))')
 
 .PHONY: demo
 demo: setup ## run the whole story on this machine; ONCE=1 ends when it has been told
