@@ -282,11 +282,14 @@ func TestTwoInstances(t *testing.T) {
 	if got := first.shop.status("order-both"); got != "200 paid" {
 		t.Errorf("got %s, want paid", got)
 	}
-	rare := []string{reconcile.RereadArgs{}.Kind(), reconcile.AuditAllArgs{}.Kind(), reconcile.CloseDaysArgs{}.Kind(), checkout.TidyCheckoutArgs{}.Kind()}
+	closing, sweep := reconcile.CloseDaysArgs{}.Kind(), reconcile.SweepArgs{}.Kind()
+	rare := []string{reconcile.RereadArgs{}.Kind(), reconcile.AuditAllArgs{}.Kind(), closing, checkout.TidyCheckoutArgs{}.Kind()}
 	w.eventually("what is rarely done was tried", func() bool { // at once: one may find the list under way, and come again
 		return w.number(`SELECT count(DISTINCT kind) FROM river.river_job WHERE kind = ANY($1) AND finalized_at IS NOT NULL`, rare) == int64(len(rare))
 	})
-	sweep := reconcile.SweepArgs{}.Kind()
+	w.eventually("the days are closed", func() bool {
+		return w.number(`SELECT count(*) FROM river.river_job WHERE kind = $1 AND state = 'completed'`, closing) > 0
+	})
 	w.eventually("sweeps go on", func() bool {
 		return w.number(`SELECT count(*) FROM river.river_job WHERE kind = $1 AND state = 'completed'`, sweep) > 5
 	})

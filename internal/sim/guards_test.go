@@ -267,12 +267,12 @@ func (g guard) plays(t *testing.T, binary, seeds string) (seed, words string) {
 		"-seeds", seeds, "-first")
 	out, _ := run.CombinedOutput() // it fails when a seed notices
 	found := regexp.MustCompile(`--- FAIL: TestSeeds/(\d+) .*\n\s+seeds_test\.go:\d+: (.*)\n`).FindSubmatch(out)
-	if found != nil && bytes.HasPrefix(found[2], []byte("postgrestest: ")) {
-		t.Errorf("%s: the mutant does not run: %s", g.name, found[2])
-		return "", ""
-	}
-	if found == nil {
+	switch {
+	case found == nil:
 		t.Logf("%s: %s", g.name, out[max(0, len(out)-500):])
+		return "", ""
+	case bytes.HasPrefix(found[2], []byte("postgrestest: ")):
+		t.Errorf("%s: the mutant does not run: %s", g.name, found[2])
 		return "", ""
 	}
 	return string(found[1]), unnamed(string(found[2]))

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -425,8 +424,8 @@ func TestSentences_InKorean(t *testing.T) {
 		if got := English.sentences(Sentences{Text: c.text, Typed: c.typed, Source: c.source}); got != c.text {
 			t.Errorf("%s, in English: got %s, want %s", c.name, got, c.text)
 		}
-		if fmt.Sprint(Sentences{}.kind()) != string(TypeText) {
-			t.Error("sentences are no text")
-		}
+	}
+	if kind := (Sentences{}).kind(); kind != TypeText {
+		t.Errorf("sentences are of type %s, want text", kind)
 	}
 }

@@ -284,7 +284,7 @@ func (b *Bench) Settled(ctx context.Context, kind ledger.WorkKind, limit time.Du
 	defer stop()
 	return Until(ctx, string(kind)+" to be settled", func() (bool, error) {
 		open, err := b.open(ctx, kind)
-		return open == 0 && err == nil, err
+		return open == 0, err
 	})
 }
 
