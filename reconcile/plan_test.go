@@ -153,7 +153,7 @@ func TestEveryMinute_ReadsNoTableWhole(t *testing.T) {
 }
 
 // TestEachNight_OneComparisonReadsEverything: of what is done each night, only the comparison of everything costs what ever
-// happened, which is what it is for. That is three statements: the keys, the money taken and how far the list was read.
+// happened, which is what it is for. That is two statements: the keys of both books, and how far the list was read.
 func TestEachNight_OneComparisonReadsEverything(t *testing.T) {
 	t.Parallel()
 	s, plans := longOpen(t)
@@ -167,7 +167,7 @@ func TestEachNight_OneComparisonReadsEverything(t *testing.T) {
 		t.Errorf("ran %v, noted %d old days and found %d differences with the journal, want the days before the first sale and one", ran, noted, proven)
 	}
 	found := s.wholeTables(plans)
-	for _, meant := range []string{"FROM list_covered), latest AS (", "SELECT key FROM (", "FROM mirror g LEFT JOIN LATERAL ( SELECT c.amount"} {
+	for _, meant := range []string{"FROM list_covered), latest AS (", "SELECT key FROM ("} {
 		n := len(found)
 		found = slices.DeleteFunc(found, func(sql string) bool { return strings.Contains(strings.Join(strings.Fields(sql), " "), meant) })
 		if n-len(found) != 1 {
