@@ -111,6 +111,7 @@ func (s *story) play() {
 	}
 	s.afterwards()
 	s.quiesce()
+	s.lastNight()
 	s.judge(true)
 	s.tamper()
 }
