@@ -130,7 +130,7 @@ func (r *round) dependOn(ctx context.Context, payments []string) (keys, error) {
 
 // byTime judges what becomes something else by the clock or by how far the list was read, without any row changing.
 func (r *round) byTime(ctx context.Context) error {
-	for {
+	for before := (keys{}); ; {
 		rows, err := r.tx.Query(ctx, `
 			SELECT subject, key FROM (SELECT subject, key FROM audit_judged WHERE recheck_at <= @now ORDER BY recheck_at LIMIT @most) AS clock
 			UNION
@@ -143,9 +143,14 @@ func (r *round) byTime(ctx context.Context) error {
 		if err != nil || len(due.cancels)+len(due.payments) == 0 {
 			return err
 		}
+		if due.equal(before) {
+			all := slices.Concat(due.cancels, due.payments)
+			return fmt.Errorf("judge what is due: %d rows are due again as soon as they were judged, as %q", len(all), all[0])
+		}
 		if err := r.judge(ctx, due, touchedDays{}); err != nil {
 			return err
 		}
+		before = due
 	}
 }
 

@@ -3,6 +3,7 @@ package reconcile_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -434,6 +435,24 @@ func TestIncrement_ListsABoundedNumber(t *testing.T) {
 	line := s.audit(reconcile.ScopeRecent).Line(reconcile.LineUnproven, ledger.KRW)
 	if line.Count != 250 || line.Amount != 2500 || len(line.Entries) != 200 || line.More != 50 || line.Entries[199].TransactionKey != "claimed-200" {
 		t.Errorf("got %d of %d, %d listed, %d more", line.Count, line.Amount, len(line.Entries), line.More)
+	}
+}
+
+// TestIncrement_WhatStaysDueIsAnError: an audit that cannot get on says of what, and does not go on for ever.
+func TestIncrement_WhatStaysDueIsAnError(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	s.exec(`INSERT INTO mirror (transaction_key, payment_key, order_id, kind, word, currency, amount, negative, at, day, first_seen_at, last_seen_at, first_run)
+		VALUES ('owed', 'pay-1', 'order-1', 'cancel', 'CANCELED', 'KRW', 1000, false, $1, '2026-11-30', $1, $1, 1)`, noon())
+	s.exec(`INSERT INTO work (kind, payment_key, transaction_key, currency, amount, opened_at, due_at, deadline)
+		VALUES ('cancel_claimed', 'pay-1', 'owed', 'KRW', 1000, $1, $1, $1::timestamptz + interval '4 days')`, noon())
+	s.audit(reconcile.ScopeRecent)
+	s.exec(`CREATE FUNCTION stuck() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.recheck_at := '2000-01-01'; RETURN NEW; END $$`)
+	s.exec(`CREATE TRIGGER stuck BEFORE INSERT OR UPDATE ON audit_judged FOR EACH ROW EXECUTE FUNCTION stuck()`)
+	s.exec(`UPDATE audit_judged SET recheck_at = NULL`)
+	st, err := s.Auditor.Run(t.Context(), reconcile.Scope{Name: reconcile.ScopeRecent})
+	if err == nil || !strings.Contains(err.Error(), "owed") || st.Verdict != reconcile.VerdictError {
+		t.Errorf("got %s, %v; want an error that names what stays due", st.Verdict, err)
 	}
 }
 

@@ -19,6 +19,10 @@ type dirtyRow struct {
 // keys are some of both kinds: transaction keys of cancels, and keys of payments whose captures are meant.
 type keys struct{ cancels, payments []string }
 
+func (k keys) equal(other keys) bool {
+	return slices.Equal(distinctOf(k.cancels), distinctOf(other.cancels)) && slices.Equal(distinctOf(k.payments), distinctOf(other.payments))
+}
+
 // markedKeys are the keys of some marks, each once.
 type markedKeys struct {
 	keys

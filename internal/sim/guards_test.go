@@ -91,7 +91,7 @@ func guards() []guard {
 		{"a day that breaks is not signed", "reconcile/signoff.go", `bool { return v == VerdictReconciled || v == VerdictPending }`, `bool { return v != VerdictIncomplete }`},
 		{"what is owed when a day is signed may be applied", "reconcile/closed.go", `if r.Standing == StandingApplied || r.Standing == StandingPending {`, `if r.Standing == StandingApplied {`},
 		{"a signed day that says again what was signed is none", "reconcile/signedday.go", `return resolveSigned(ctx, tx, s.Day, ledger.System, now)`, `return nil`},
-		{"a capture that the list does not show breaks", "reconcile/taken.go", `r.breaks(&j, ledger.KindOrderWithoutPayment, detailUnlisted)`, `_ = j`},
+		{"a capture that the list does not show breaks", "reconcile/taken.go", `r.breaks(&j, ledger.KindOrderWithoutPayment, detailUnlisted)`, `j = on(lineTakenBack)`},
 		{"a capture for an order of ours that nobody booked breaks", "reconcile/taken.go", `r.breaks(&j, ledger.KindPaymentWithoutOrder, "the gateway lists money for an order of ours that our books do not have as taken")`, `_ = j`},
 		{"a capture for an order that is not in the books breaks", "reconcile/taken.go", `r.breaks(&j, ledger.KindPaymentWithoutOrder, "the gateway lists money for an order that is not in our books")`, `_ = j`},
 		{"a listed capture of another amount breaks", "reconcile/taken.go", `case r.Booked != nil && *r.Booked == r.Amount && *r.BookedCurrency == r.Currency:`, `case r.Booked != nil && *r.BookedCurrency == r.Currency:`},
