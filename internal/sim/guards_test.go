@@ -91,7 +91,7 @@ func guards() []guard {
 		{"a day that breaks is not signed", "reconcile/signoff.go", `bool { return v == VerdictReconciled || v == VerdictPending }`, `bool { return v != VerdictIncomplete }`},
 		{"what is owed when a day is signed may be applied", "reconcile/closed.go", `if r.Standing == StandingApplied || r.Standing == StandingPending {`, `if r.Standing == StandingApplied {`},
 		{"a signed day that says again what was signed is none", "reconcile/signedday.go", `return resolveSigned(ctx, tx, s.Day, ledger.System, now)`, `return nil`},
-		{"a capture that the list does not show breaks", "reconcile/taken.go", `r.breaks(&j, ledger.KindOrderWithoutPayment, detailUnlisted)`, `j = on(lineTakenBack)`},
+		{"a capture that the list does not show breaks", "reconcile/taken.go", `r.breaks(&j, ledger.KindOrderWithoutPayment, detailUnlisted)`, `j = on(LineAcceptedBeside)`},
 		{"a capture for an order of ours that nobody booked breaks", "reconcile/taken.go", `r.breaks(&j, ledger.KindPaymentWithoutOrder, "the gateway lists money for an order of ours that our books do not have as taken")`, `_ = j`},
 		{"a capture for an order that is not in the books breaks", "reconcile/taken.go", `r.breaks(&j, ledger.KindPaymentWithoutOrder, "the gateway lists money for an order that is not in our books")`, `_ = j`},
 		{"a listed capture of another amount breaks", "reconcile/taken.go", `case r.Booked != nil && *r.Booked == r.Amount && *r.BookedCurrency == r.Currency:`, `case r.Booked != nil && *r.BookedCurrency == r.Currency:`},
@@ -284,8 +284,11 @@ func (g guard) plays(t *testing.T, binary, seeds string) (seed, words string) {
 	run := exec.CommandContext(t.Context(), binary, "-test.run", "^TestSeeds$", "-test.parallel", "3", "-test.timeout", "0",
 		"-seeds", seeds, "-first")
 	out, _ := run.CombinedOutput() // it fails when a seed notices
-	found := regexp.MustCompile(`--- FAIL: TestSeeds/(\d+) .*\n\s+seeds_test\.go:\d+: (.*)\n`).FindSubmatch(out)
+	found := regexp.MustCompile(`--- FAIL: TestSeeds/(\d+) .*\n {8}seeds_test\.go:\d+: (.*)\n`).FindSubmatch(out)
 	switch {
+	case bytes.Contains(out, []byte("\npanic: ")):
+		t.Errorf("%s: the mutant does not run: %s", g.name, out[max(0, len(out)-500):])
+		return "", ""
 	case found == nil:
 		t.Logf("%s: %s", g.name, out[max(0, len(out)-500):])
 		return "", ""
