@@ -59,19 +59,26 @@ func (s *story) fallUnheard() {
 	}
 }
 
-// oweOver is a night on which the list shows a cancel and nobody can be asked about its payment. The day is signed as one of
-// which something is owed, and is as it was signed when the cancel is applied.
+// oweOver is a midnight after which the list cannot be read for some minutes, and before which it showed a cancel about whose
+// payment nobody can be asked. No closing before the next read may call the day settled. It is signed as one of which
+// something is owed, and is as it was signed when the cancel is applied.
 func (s *story) oweOver(midnight time.Time) {
 	s.Helper()
 	today := ledger.DayOf(s.clock.Now())
 	x := s.order(tosssim.Transfer)
 	s.confirm(x)
-	s.gateway.Fail(tosssim.Fault{Op: tosssim.Get, Kind: tosssim.Status, N: -1, PaymentKey: x.key})
+	unanswered := tosssim.Fault{Op: tosssim.Get, Kind: tosssim.Status, N: -1, PaymentKey: x.key}
+	s.gateway.Fail(unanswered)
 	if s.dashboard(x, 300) == "" {
 		s.Errorf("a healthy gateway does not cancel")
 		return
 	}
-	s.pass(midnight.Add(25 * time.Minute).Sub(s.clock.Now()))
+	s.pass(midnight.Add(time.Minute).Sub(s.clock.Now()))
+	s.gateway.Fail(tosssim.Fault{Op: tosssim.List, Kind: tosssim.Status, N: -1})
+	s.pass(11 * time.Minute) // the day may be closed, and the list was not read past it
+	s.gateway.Heal()
+	s.gateway.Fail(unanswered)
+	s.pass(13 * time.Minute)
 	s.signDay(today, "os:finance")
 	if g := s.signed[today]; !g.pending && s.breaking(today) == nil {
 		s.Errorf("%s is signed at %s as one of which nothing is owed, and nobody could ask about a cancel of it", today, g.at)
