@@ -8,7 +8,7 @@ import (
 )
 
 // Actor is who did something that a person must answer for: where they were known from, and the name they have there,
-// as in "os:kim" or "api:back-office". What the service does by itself is done by [System].
+// as in "os:kim", "api:back-office" or "person:kim". What the service does by itself is done by [System].
 type Actor string
 
 // System is the service itself.
@@ -18,6 +18,7 @@ const System Actor = "system"
 const (
 	fromOperatingSystem = "os"
 	fromAPI             = "api"
+	fromPages           = "person"
 )
 
 // ErrActor reports a name that cannot stand in a trail.
@@ -30,6 +31,9 @@ func OperatingSystemActor(user string) (Actor, error) { return actor(fromOperati
 
 // APIActor names the authenticated caller of the API.
 func APIActor(name string) (Actor, error) { return actor(fromAPI, name) }
+
+// PersonActor names who is signed in to the pages.
+func PersonActor(account string) (Actor, error) { return actor(fromPages, account) }
 
 func actor(from, name string) (Actor, error) {
 	if !actorForm.MatchString(name) {
@@ -58,11 +62,11 @@ func (a Actor) name() string {
 	return name
 }
 
-// ParseActor reads a person's actor as it is written: os:<user> or api:<key>.
+// ParseActor reads a person's actor as it is written: os:<user>, api:<key> or person:<account>.
 func ParseActor(text string) (Actor, error) {
 	from, name, _ := strings.Cut(text, ":")
-	if from != fromOperatingSystem && from != fromAPI {
-		return "", fmt.Errorf("%q is not os:<user> or api:<key>: %w", text, ErrActor)
+	if from != fromOperatingSystem && from != fromAPI && from != fromPages {
+		return "", fmt.Errorf("%q is not os:<user>, api:<key> or person:<account>: %w", text, ErrActor)
 	}
 	return actor(from, name)
 }

@@ -35,7 +35,7 @@ type mismatchList struct {
 	From       string `help:"Those resolved on this day (KST) or later."`
 	To         string `help:"Those resolved on this day (KST) or earlier."`
 	Kind       string `help:"What is wrong, as in cancel_missing_here."`
-	Assignee   string `help:"os:<user> or api:<key>."`
+	Assignee   string `help:"os:<user>, api:<key> or person:<account>."`
 	Order      string `help:"Order id."`
 	Payment    string `help:"Payment key."`
 	Incident   int64  `help:"Number of an incident."`
@@ -65,7 +65,7 @@ type mismatchNoteStep struct {
 type mismatchAssign struct {
 	mismatchStep
 
-	To string `help:"os:<user> or api:<key>."`
+	To string `help:"os:<user>, api:<key> or person:<account>."`
 }
 
 type mismatchResolve struct {

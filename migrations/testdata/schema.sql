@@ -202,6 +202,16 @@ BEGIN
         USING ERRCODE = 'integrity_constraint_violation', CONSTRAINT = 'day_rows_append_only';
 END $$;
 
+-- Name: deeds_are_only_added(); Type: FUNCTION; Schema: public; Owner: -
+
+CREATE FUNCTION public.deeds_are_only_added() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    RAISE EXCEPTION 'what people did is not changed or deleted'
+        USING ERRCODE = 'integrity_constraint_violation', CONSTRAINT = 'deeds_are_only_added';
+END $$;
+
 -- Name: journal_entries_balance(); Type: FUNCTION; Schema: public; Owner: -
 
 CREATE FUNCTION public.journal_entries_balance() RETURNS trigger
@@ -486,6 +496,58 @@ COMMENT ON COLUMN public.acceptances.owed_at IS 'Since when the store has to be 
 -- Name: COLUMN acceptances.told_at; Type: COMMENT; Schema: public; Owner: -
 
 COMMENT ON COLUMN public.acceptances.told_at IS 'When the merchant was told to look at the order by hand.';
+
+-- Name: accounts; Type: TABLE; Schema: public; Owner: -
+
+CREATE TABLE public.accounts (
+    account_id bigint NOT NULL,
+    name text NOT NULL,
+    roles text[] NOT NULL,
+    password text NOT NULL,
+    must_change boolean NOT NULL,
+    epoch integer DEFAULT 1 NOT NULL,
+    failures integer DEFAULT 0 NOT NULL,
+    locked_until timestamp with time zone,
+    disabled_at timestamp with time zone,
+    signed_in_at timestamp with time zone,
+    created_at timestamp with time zone NOT NULL,
+    created_by text NOT NULL,
+    CONSTRAINT accounts_failures_not_negative CHECK ((failures >= 0)),
+    CONSTRAINT accounts_name_can_stand_in_a_trail CHECK ((name ~ '^[A-Za-z0-9][A-Za-z0-9._@-]{0,99}$'::text)),
+    CONSTRAINT accounts_password_is_a_hash CHECK ((password ~~ '$argon2id$%'::text)),
+    CONSTRAINT accounts_roles_known CHECK (((cardinality(roles) > 0) AND (roles <@ ARRAY['viewer'::text, 'finance'::text, 'approver'::text, 'operator'::text])))
+);
+
+-- Name: TABLE accounts; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON TABLE public.accounts IS 'Who may come in through the pages. Never deleted: trails name them.';
+
+-- Name: COLUMN accounts.password; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.accounts.password IS 'argon2id in the PHC string format, with its own cost and salt.';
+
+-- Name: COLUMN accounts.must_change; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.accounts.must_change IS 'The password was given by an operator and lets in only to be changed.';
+
+-- Name: COLUMN accounts.epoch; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.accounts.epoch IS 'Sessions of an earlier epoch are over.';
+
+-- Name: COLUMN accounts.failures; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.accounts.failures IS 'Attempts to sign in since the last that succeeded, counted before the password is looked at.';
+
+-- Name: accounts_account_id_seq; Type: SEQUENCE; Schema: public; Owner: -
+
+ALTER TABLE public.accounts ALTER COLUMN account_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.accounts_account_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
 
 -- Name: audit_dirty; Type: TABLE; Schema: public; Owner: -
 
@@ -964,6 +1026,47 @@ CREATE TABLE public.days_to_close (
 -- Name: TABLE days_to_close; Type: COMMENT; Schema: public; Owner: -
 
 COMMENT ON TABLE public.days_to_close IS 'Business days of any age of which anything changed since they were closed, or that the list was read for only now. An audit and the end of a read note them, the closing run that looks takes the note back.';
+
+-- Name: deeds; Type: TABLE; Schema: public; Owner: -
+
+CREATE TABLE public.deeds (
+    deed_id bigint NOT NULL,
+    at timestamp with time zone NOT NULL,
+    actor text NOT NULL,
+    action text NOT NULL,
+    subject text NOT NULL,
+    detail text NOT NULL,
+    source text NOT NULL,
+    CONSTRAINT deeds_action_known CHECK ((action = ANY (ARRAY['account_made'::text, 'roles_set'::text, 'password_given'::text, 'password_chosen'::text, 'account_disabled'::text, 'account_enabled'::text, 'signed_in'::text, 'sign_in_refused'::text, 'signed_out'::text]))),
+    CONSTRAINT deeds_has_actor CHECK ((actor <> ''::text))
+);
+
+-- Name: TABLE deeds; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON TABLE public.deeds IS 'What people did and looked at; rows are never changed or deleted.';
+
+-- Name: COLUMN deeds.actor; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.deeds.actor IS 'os:<user>, api:<key> or person:<account>.';
+
+-- Name: COLUMN deeds.subject; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.deeds.subject IS 'The account, day, order or mismatch that it was done with.';
+
+-- Name: COLUMN deeds.source; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.deeds.source IS 'The address it came from; empty for commands.';
+
+-- Name: deeds_deed_id_seq; Type: SEQUENCE; Schema: public; Owner: -
+
+ALTER TABLE public.deeds ALTER COLUMN deed_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.deeds_deed_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
 
 -- Name: deliveries; Type: TABLE; Schema: public; Owner: -
 
@@ -1467,7 +1570,7 @@ COMMENT ON COLUMN public.mismatch_trail.number IS 'Counts the changes of one mis
 
 -- Name: COLUMN mismatch_trail.actor; Type: COMMENT; Schema: public; Owner: -
 
-COMMENT ON COLUMN public.mismatch_trail.actor IS 'system, os:<user> or api:<key>; db:<role> for a change made by hand in the database.';
+COMMENT ON COLUMN public.mismatch_trail.actor IS 'system, os:<user>, api:<key> or person:<account>; db:<role> for a change made by hand in the database.';
 
 -- Name: COLUMN mismatch_trail.changed; Type: COMMENT; Schema: public; Owner: -
 
@@ -1654,6 +1757,22 @@ CREATE TABLE public.second_person (
 
 COMMENT ON TABLE public.second_person IS 'Above how many won at risk a second person must confirm a resolution; one row. Set by the service at its start, so that no command can be told otherwise.';
 
+-- Name: sessions; Type: TABLE; Schema: public; Owner: -
+
+CREATE TABLE public.sessions (
+    token text NOT NULL,
+    data bytea NOT NULL,
+    expiry timestamp with time zone NOT NULL
+);
+
+-- Name: TABLE sessions; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON TABLE public.sessions IS 'Who is signed in. The columns are those of the session store.';
+
+-- Name: COLUMN sessions.token; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.sessions.token IS 'SHA-256 of what the browser has.';
+
 -- Name: work; Type: TABLE; Schema: public; Owner: -
 
 CREATE TABLE public.work (
@@ -1727,6 +1846,11 @@ ALTER TABLE public.work ALTER COLUMN work_id ADD GENERATED ALWAYS AS IDENTITY (
 
 ALTER TABLE ONLY public.acceptances
     ADD CONSTRAINT acceptances_pkey PRIMARY KEY (acceptance_id);
+
+-- Name: accounts accounts_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.accounts
+    ADD CONSTRAINT accounts_pkey PRIMARY KEY (account_id);
 
 -- Name: audit_dirty audit_dirty_pkey; Type: CONSTRAINT; Schema: public; Owner: -
 
@@ -1812,6 +1936,11 @@ ALTER TABLE ONLY public.day_signoffs
 
 ALTER TABLE ONLY public.days_to_close
     ADD CONSTRAINT days_to_close_pkey PRIMARY KEY (day);
+
+-- Name: deeds deeds_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.deeds
+    ADD CONSTRAINT deeds_pkey PRIMARY KEY (deed_id);
 
 -- Name: deliveries deliveries_pkey; Type: CONSTRAINT; Schema: public; Owner: -
 
@@ -1928,6 +2057,11 @@ ALTER TABLE ONLY public.rate_limits
 ALTER TABLE ONLY public.second_person
     ADD CONSTRAINT second_person_pkey PRIMARY KEY (only_row);
 
+-- Name: sessions sessions_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.sessions
+    ADD CONSTRAINT sessions_pkey PRIMARY KEY (token);
+
 -- Name: work work_pkey; Type: CONSTRAINT; Schema: public; Owner: -
 
 ALTER TABLE ONLY public.work
@@ -1952,6 +2086,10 @@ CREATE UNIQUE INDEX acceptances_one_asking_per_order ON public.acceptances USING
 -- Name: acceptances_open; Type: INDEX; Schema: public; Owner: -
 
 CREATE INDEX acceptances_open ON public.acceptances USING btree (state, owed_at) WHERE (state = ANY (ARRAY['asking'::text, 'held'::text, 'releasing'::text]));
+
+-- Name: accounts_name_is_one; Type: INDEX; Schema: public; Owner: -
+
+CREATE UNIQUE INDEX accounts_name_is_one ON public.accounts USING btree (lower(name));
 
 -- Name: audit_judged_by_clock; Type: INDEX; Schema: public; Owner: -
 
@@ -2273,6 +2411,10 @@ CREATE UNIQUE INDEX payments_one_live_per_order ON public.payments USING btree (
 
 CREATE INDEX payments_undecided ON public.payments USING btree (undecided_since) WHERE (undecided_since IS NOT NULL);
 
+-- Name: sessions_expiry; Type: INDEX; Schema: public; Owner: -
+
+CREATE INDEX sessions_expiry ON public.sessions USING btree (expiry);
+
 -- Name: work_closed; Type: INDEX; Schema: public; Owner: -
 
 CREATE INDEX work_closed ON public.work USING btree (closed_at) WHERE (closed_at IS NOT NULL);
@@ -2364,6 +2506,10 @@ CREATE TRIGGER day_signoffs_append_only BEFORE DELETE OR UPDATE ON public.day_si
 -- Name: day_signoffs day_signoffs_no_truncate; Type: TRIGGER; Schema: public; Owner: -
 
 CREATE TRIGGER day_signoffs_no_truncate BEFORE TRUNCATE ON public.day_signoffs FOR EACH STATEMENT EXECUTE FUNCTION public.signoff_is_append_only();
+
+-- Name: deeds deeds_only_added; Type: TRIGGER; Schema: public; Owner: -
+
+CREATE TRIGGER deeds_only_added BEFORE DELETE OR UPDATE OR TRUNCATE ON public.deeds FOR EACH STATEMENT EXECUTE FUNCTION public.deeds_are_only_added();
 
 -- Name: journal_balances journal_balances_append_only; Type: TRIGGER; Schema: public; Owner: -
 

@@ -192,7 +192,7 @@ func AssigneeOf(text string) (ledger.Actor, error) {
 	}
 	to, err := ledger.ParseActor(text)
 	if err != nil {
-		return "", invalid("to must be os:<user> or api:<key>")
+		return "", invalid("to must be os:<user>, api:<key> or person:<account>")
 	}
 	return to, nil
 }

@@ -1,0 +1,88 @@
+package people
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Action is what somebody did or looked at.
+type Action string
+
+// The actions.
+const (
+	ActionAccountMade    Action = "account_made"
+	ActionRolesSet       Action = "roles_set"
+	ActionPasswordGiven  Action = "password_given"
+	ActionPasswordChosen Action = "password_chosen"
+	ActionDisabled       Action = "account_disabled"
+	ActionEnabled        Action = "account_enabled"
+	ActionSignedIn       Action = "signed_in"
+	ActionSignInRefused  Action = "sign_in_refused"
+	ActionSignedOut      Action = "signed_out"
+)
+
+// Actions lists every action.
+func Actions() []Action {
+	return []Action{
+		ActionAccountMade, ActionRolesSet, ActionPasswordGiven, ActionPasswordChosen, ActionDisabled, ActionEnabled,
+		ActionSignedIn, ActionSignInRefused, ActionSignedOut,
+	}
+}
+
+// Deed is one line of the trail.
+type Deed struct {
+	At      time.Time `db:"at"`
+	By      By        `db:"actor"`
+	Action  Action    `db:"action"`
+	Subject string    `db:"subject"` // the account, order, day or mismatch that it was done with
+	Detail  string    `db:"detail"`
+	Source  string    `db:"source"` // the address that it came from; empty for commands
+}
+
+// Person is who came in as an account.
+func Person(name string) By { return By("person:" + name) }
+
+// Note adds a line to the trail, in the transaction of what was done.
+func Note(ctx context.Context, tx interface {
+	Exec(ctx context.Context, sql string, arguments ...any) (pgconn.CommandTag, error)
+}, d Deed,
+) error {
+	_, err := tx.Exec(ctx, `
+		INSERT INTO deeds (at, actor, action, subject, detail, source)
+		VALUES (@at, @by, @action, @subject, @detail, @source)`,
+		pgx.StrictNamedArgs{"at": d.At, "by": d.By, "action": d.Action, "subject": d.Subject, "detail": d.Detail, "source": d.Source})
+	if err != nil {
+		return fmt.Errorf("note that %s did %s: %w", d.By, d.Action, err)
+	}
+	return nil
+}
+
+// Deeds reads the newest lines of the trail, newest first.
+func (a *Accounts) Deeds(ctx context.Context, limit int) ([]Deed, error) {
+	rows, err := a.db.Query(ctx, `
+		SELECT at, actor, action, subject, detail, source
+		FROM deeds
+		ORDER BY deed_id DESC
+		LIMIT @limit`, pgx.StrictNamedArgs{"limit": limit})
+	if err != nil {
+		return nil, fmt.Errorf("read the trail: %w", err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByName[Deed])
+	if err != nil {
+		return nil, fmt.Errorf("read the trail: %w", err)
+	}
+	return all, nil
+}
+
+func written(roles []Role) string {
+	words := make([]string, len(roles))
+	for i, r := range roles {
+		words[i] = string(r)
+	}
+	return strings.Join(words, ",")
+}
