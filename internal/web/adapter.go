@@ -75,7 +75,7 @@ func (a *Adapter) Fail(w http.ResponseWriter, r *http.Request, err error) {
 	if tracked.begun() {
 		return
 	}
-	problem.write(tracked, RequestID(r.Context()))
+	problem.answer(tracked, r)
 }
 
 // NotFound answers a path that no route serves.

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -106,6 +107,34 @@ func (p Problem) enriched(err error) Problem {
 	return p
 }
 
+type answerKey struct{}
+
+// AnswerWith has every problem of the requests that pass through written by answer, whoever finds it.
+func AnswerWith(answer func(http.ResponseWriter, *http.Request, Problem)) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), answerKey{}, answer)))
+		})
+	}
+}
+
+// answer writes the problem as the request wants it: for programs, unless [AnswerWith] says otherwise.
+func (p Problem) answer(w http.ResponseWriter, r *http.Request) {
+	if answer, ok := r.Context().Value(answerKey{}).(func(http.ResponseWriter, *http.Request, Problem)); ok {
+		p.retryHeader(w.Header())
+		answer(w, r, p)
+		return
+	}
+	p.write(w, RequestID(r.Context()))
+}
+
+// retryHeader says when to ask again.
+func (p Problem) retryHeader(header http.Header) {
+	if p.RetryAfter > 0 {
+		header.Set("Retry-After", strconv.FormatInt(wholeSeconds(p.RetryAfter), 10))
+	}
+}
+
 // write sends the problem. Beside the members of RFC 9457 it has code and message, which is what the gateway's sample
 // front ends read from an error.
 func (p Problem) write(w http.ResponseWriter, instance string) {
@@ -132,9 +161,7 @@ func (p Problem) write(w http.ResponseWriter, instance string) {
 	header.Set("Content-Type", "application/problem+json")
 	header.Set("Cache-Control", "no-store")
 	header.Set("Content-Length", strconv.Itoa(len(encoded)))
-	if p.RetryAfter > 0 {
-		header.Set("Retry-After", strconv.FormatInt(wholeSeconds(p.RetryAfter), 10))
-	}
+	p.retryHeader(header)
 	if p.Status == http.StatusRequestEntityTooLarge || p.Status == http.StatusRequestTimeout {
 		// Else the server reads on for the rest of the body before it sends this.
 		header.Set("Connection", "close")

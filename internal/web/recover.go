@@ -31,7 +31,7 @@ func (a *Adapter) Recover(next http.Handler) http.Handler {
 			if tracked.begun() {
 				panic(http.ErrAbortHandler)
 			}
-			internalProblem().write(tracked, RequestID(ctx))
+			internalProblem().answer(tracked, r)
 		}()
 		next.ServeHTTP(tracked, r)
 	})
