@@ -37,9 +37,14 @@ type DayHandler struct {
 // them does not stand before payments. A signature is not: the run that it closes the day with holds several connections
 // at once, and a few of those would wait for each other in a small pool.
 func NewDayHandler(a *Auditor, reads *pgxpool.Pool) *DayHandler {
+	return &DayHandler{auditor: a, reads: a.Over(reads)}
+}
+
+// Over is the auditor as a reader of what was found, over a pool for look-ups.
+func (a *Auditor) Over(reads *pgxpool.Pool) *Auditor {
 	cfg := a.cfg
 	cfg.DB = reads
-	return &DayHandler{auditor: a, reads: &Auditor{cfg: cfg}}
+	return &Auditor{cfg: cfg}
 }
 
 // ListDays serves GET /v1/days?from=2026-05-01&to=2026-05-31, newest first; the last 35 days when nothing is said.

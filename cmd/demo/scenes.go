@@ -235,3 +235,36 @@ func (s *story) keyOf(order string) string {
 	}
 	return ""
 }
+
+// spent leaves a mismatch behind, on purpose: the pages have something to show that people must judge.
+func (s *story) spent(ctx context.Context) error {
+	const order, customer = "demo-order-09", "demo-spender"
+	of := sale(order, 80_000)
+	of.Customer = customer
+	key, err := s.Sell(ctx, of)
+	if err != nil {
+		return err
+	}
+	reply, err := s.Shop.Spend(ctx, customer, "demo-spend-01", 60)
+	if err != nil {
+		return err
+	}
+	if reply.HTTP != 200 && reply.HTTP != 201 {
+		return fmt.Errorf("got %d %s for the spend, want 200", reply.HTTP, reply.Code)
+	}
+	if _, err := s.Sim.CancelInDashboard(key, 0, "고객 변심"); err != nil {
+		return err
+	}
+	if err := s.deliver(key, 200); err != nil {
+		return err
+	}
+	left, err := s.Shop.Credits(ctx, customer)
+	if err != nil {
+		return err
+	}
+	s.say("80 credits are revoked, 60 of them were spent: the customer's balance is %d, and the pages have a mismatch", left)
+	if left != -60 {
+		return fmt.Errorf("got a balance of %d credits, want -60", left)
+	}
+	return s.becomes(ctx, order, "canceled")
+}

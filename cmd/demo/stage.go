@@ -7,8 +7,10 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"time"
 
 	"daesa/internal/app"
+	"daesa/internal/people"
 	"daesa/internal/postgres/embedded"
 	"daesa/internal/stage"
 )
@@ -19,6 +21,7 @@ type demo struct {
 	database    *stage.Database
 	books       string // name of this run's own database: two demos may run at once
 	databaseURL string
+	password    string // of the account of the pages
 }
 
 // setStage starts everything. The database is made anew each time: a story begins with empty books.
@@ -46,10 +49,33 @@ func setStage(ctx context.Context, log *slog.Logger) (_ *demo, err error) {
 		Service: app.Config{
 			Listen:        stage.FreeNear(ctx, "127.0.0.1:8080"),
 			PrivateListen: stage.FreeNear(ctx, "127.0.0.1:9090"),
+			PagesListen:   stage.FreeNear(ctx, "127.0.0.1:8081"),
 			CORSOrigins:   []string{"http://localhost:4000"}, // where the gateway's sample front ends run
 		},
 	})
+	if err != nil {
+		return nil, err
+	}
+	d.password, err = d.account(ctx)
 	return d, err
+}
+
+// demoAccount is who works on the pages of the demo: everything that one person can.
+const demoAccount = "demo"
+
+// account makes the account of the demo and returns its password.
+func (d *demo) account(ctx context.Context) (string, error) {
+	accounts, err := people.New(people.Config{DB: d.App.DB(), Now: time.Now})
+	if err != nil {
+		return "", err
+	}
+	given, err := accounts.Add(ctx, "os:demo", demoAccount, []people.Role{people.RoleApprover, people.RoleOperator})
+	if err != nil {
+		return "", err
+	}
+	chosen := people.OneTimePassword()
+	_, err = accounts.Choose(ctx, demoAccount, given, chosen, "demo")
+	return chosen, err
 }
 
 // close ends everything in order: service, gateway, database.
@@ -69,6 +95,7 @@ func (d *demo) close() error {
 
 func (d *demo) introduce(out io.Writer) {
 	fmt.Fprintf(out, "  service      %s   (API key: %s)\n", d.App.URL(), stage.APISecret)
+	fmt.Fprintf(out, "  pages        %s   (sign in as %s, password %s)\n", d.App.PagesURL(), demoAccount, d.password)
 	fmt.Fprintf(out, "  metrics      %s/metrics\n", d.App.PrivateURL())
 	fmt.Fprintf(out, "  gateway      %s   (simulated; control under /__sim/)\n", d.SimURL)
 	fmt.Fprintf(out, "  database     %s\n", d.databaseURL)

@@ -41,6 +41,7 @@ func (s *story) scenes() []scene {
 		{"A notice for a payment never seen: 404, adopted when the payment appears", s.adopted},
 		{"A forged notice is refused", s.forged},
 		{"A notice that never comes: the gateway's list shows the cancel", s.neverComes},
+		{"Credits of a canceled order are spent already: a mismatch, for people to work on", s.spent},
 	}
 }
 

@@ -43,8 +43,10 @@ type App struct {
 
 	public          *web.Server
 	private         *web.Server
+	pages           *web.Server // nil without pages
 	publicListener  net.Listener
 	privateListener net.Listener
+	pagesListener   net.Listener
 
 	stopOnce sync.Once
 	stopErr  error
@@ -150,8 +152,11 @@ func (a *App) listenForRecovery(ctx context.Context) {
 }
 
 func (a *App) listen(ctx context.Context) error {
-	public, err := publicRouter(a)
+	public, office, err := routers(a)
 	if err != nil {
+		return err
+	}
+	if err := a.listenForPeople(ctx, office); err != nil {
 		return err
 	}
 	if a.public, err = web.NewServer(web.ServerConfig{Handler: public, Log: a.log}); err != nil {
@@ -209,11 +214,11 @@ func (a *App) Run(ctx context.Context) error {
 	if err := a.jobs.Start(context.WithoutCancel(ctx)); err != nil {
 		return errors.Join(fmt.Errorf("start jobs: %w", err), a.Stop()) //nolint:contextcheck // a stop has its own time
 	}
-	failed := make(chan error, 2)
+	failed := make(chan error, 3)
 	var serving sync.WaitGroup
 	listening, stopListening := context.WithCancel(context.WithoutCancel(ctx))
 	serving.Go(func() { a.listenForRecovery(listening) })
-	for server, listener := range map[*web.Server]net.Listener{a.public: a.publicListener, a.private: a.privateListener} {
+	for server, listener := range a.servers() {
 		serving.Go(func() {
 			if err := server.Serve(listener); err != nil {
 				failed <- err
@@ -221,7 +226,9 @@ func (a *App) Run(ctx context.Context) error {
 		})
 	}
 	a.log.LogAttrs(ctx, slog.LevelInfo, "serving",
-		slog.String("public", a.publicListener.Addr().String()), slog.String("private", a.privateListener.Addr().String()))
+		slog.String("public", a.publicListener.Addr().String()), slog.String("private", a.privateListener.Addr().String()),
+		slog.String("pages", a.PagesURL()))
+	a.tellOfAccounts(ctx)
 	var err error
 	select {
 	case <-ctx.Done():
@@ -241,6 +248,7 @@ func (a *App) Stop() error {
 		a.ready.stopping.Store(true)
 		a.stopErr = errors.Join(
 			a.within("public listener", a.cfg.StopTimeout, a.public.Shutdown),
+			a.stopPages(),
 			a.within("jobs", 2*a.cfg.jobsSoftStop(), a.jobs.Stop),
 			a.within("private listener", time.Second, a.private.Shutdown),
 		)
@@ -264,7 +272,7 @@ func (a *App) within(what string, limit time.Duration, stop func(context.Context
 
 // release closes what New opened.
 func (a *App) release() {
-	for _, l := range []net.Listener{a.publicListener, a.privateListener} {
+	for _, l := range []net.Listener{a.publicListener, a.privateListener, a.pagesListener} {
 		if l != nil {
 			_ = l.Close() // closed already after a clean stop
 		}
@@ -292,5 +300,6 @@ func (c Config) tokenKey() []byte {
 // Waits that the public routes are given.
 const (
 	readingTimeout = 10 * time.Second
+	reportTimeout  = 30 * time.Minute // a file of a million rows, fetched slowly
 	moneyTimeout   = 75 * time.Second // a confirm's whole budget of 31 s, asking about another payment first, and the books
 )

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
 
 	"daesa/internal/postgres"
 )
@@ -11,7 +12,14 @@ import (
 // What the jobs do, one call each, for whoever decides the time: simulations and tests over a clock of their own.
 
 // ServeWithoutJobs answers public requests until Stop while no job runs.
-func (a *App) ServeWithoutJobs() error { return a.public.Serve(a.publicListener) }
+func (a *App) ServeWithoutJobs() error {
+	var serving errgroup.Group
+	serving.Go(func() error { return a.public.Serve(a.publicListener) })
+	if a.pages != nil {
+		serving.Go(func() error { return a.pages.Serve(a.pagesListener) })
+	}
+	return serving.Wait()
+}
 
 // Tidy closes what a crash left and expires orders, once.
 func (a *App) Tidy(ctx context.Context) error {

@@ -45,6 +45,7 @@ type cli struct {
 	Mismatch  mismatchCommand  `cmd:"" help:"Work on what is wrong between the gateway's books and ours."`
 	Incident  incidentCommand  `cmd:"" help:"Work on storms of mismatches."`
 	Pending   pendingCommand   `cmd:"" help:"Show the cancels that are still owed an answer, soonest last chance first."`
+	User      userCommand      `cmd:"" help:"Accounts of the people who use the pages."`
 	Plan      planCommand      `cmd:"" help:"Work out the caps of calls and the limit of notices, from flags or from a running Prometheus."`
 	Day       dayCommand       `cmd:"" help:"Business days: list, show, close and sign them."`
 }
@@ -75,6 +76,8 @@ type serveCommand struct {
 
 	Listen        string        `env:"DAESA_LISTEN" default:"127.0.0.1:8080" help:"Public address: checkout and webhook."`
 	PrivateListen string        `name:"private-listen" env:"DAESA_PRIVATE_LISTEN" default:"127.0.0.1:9090" help:"Metrics, health and profiles. Keep it private."`
+	PagesListen   string        `name:"pages-listen" env:"DAESA_PAGES_LISTEN" default:"127.0.0.1:8081" help:"Pages for finance and on-call."`
+	PagesURL      string        `name:"pages-url" env:"DAESA_PAGES_URL" help:"The https address at which people reach the pages, through your proxy."`
 	Embedded      bool          `env:"DAESA_EMBEDDED" help:"Start a PostgreSQL of our own on this machine, data kept. Refused with a live key."`
 	EmbeddedDir   string        `name:"embedded-dir" env:"DAESA_EMBEDDED_DIR" help:"Where its data is kept."`
 	PostgresBin   string        `name:"postgres-bin" env:"DAESA_POSTGRES_BIN" help:"Folder with initdb and postgres, when not found by itself."`
@@ -181,6 +184,8 @@ func (c *cli) run(ctx context.Context, command string, stdout, stderr io.Writer)
 		switch word, _, _ := strings.Cut(command, " "); word {
 		case "mismatch":
 			err = c.Mismatch.run(ctx, command, c.DatabaseURL, stdout)
+		case "user":
+			err = c.User.run(ctx, command, c.DatabaseURL, stdout)
 		case "incident":
 			err = c.Incident.run(ctx, command, c.DatabaseURL, stdout)
 		default:
@@ -217,7 +222,7 @@ func (s booksSettings) apply(cfg *Config) {
 func (s serveCommand) run(ctx context.Context, databaseURL string, log *slog.Logger) (err error) {
 	cfg := Config{
 		DatabaseURL: databaseURL, TossURL: s.TossURL, TossSecretKey: s.TossSecretKey, TossSecurityKey: s.TossSecurityKey,
-		MerchantID: s.MerchantID, Listen: s.Listen, PrivateListen: s.PrivateListen, APIKeys: s.APIKeys, TokenKey: s.TokenKey,
+		MerchantID: s.MerchantID, Listen: s.Listen, PrivateListen: s.PrivateListen, PagesListen: s.PagesListen, PagesURL: s.PagesURL, APIKeys: s.APIKeys, TokenKey: s.TokenKey,
 		CORSOrigins: s.CORSOrigins, MerchantURL: s.MerchantURL, CustomerURL: s.CustomerURL,
 		EventSecret: s.EventSecret, SealKeyFile: s.SealKeyFile, SealOldKeys: s.SealOldKeys, HeadsFile: s.HeadsFile, Replicas: s.Replicas, Lazy: s.Lazy, DatabaseMax: s.DatabaseMax,
 		ListEvery: s.ListEvery, SecondPersonAbove: &s.SecondPerson, StopTimeout: s.StopTimeout, Log: log,

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/netip"
 	"net/url"
 	"regexp"
@@ -18,6 +19,7 @@ import (
 	"daesa/checkout"
 	"daesa/checkout/store"
 	"daesa/internal/admission"
+	"daesa/internal/people"
 	"daesa/internal/web"
 	"daesa/ledger"
 	"daesa/pgclient"
@@ -29,6 +31,8 @@ type Config struct {
 	DatabaseURL   string
 	Listen        string // public: checkout and webhook
 	PrivateListen string // metrics, health, pprof; never public
+	PagesListen   string // pages for people; "" = none
+	PagesURL      string // where people reach them, when it is not that address
 
 	TossURL         string
 	TossSecretKey   string
@@ -85,6 +89,9 @@ type Config struct {
 	Notices web.Handler
 	// DialLimits is Dial for the connections of the rate limits, which are their own.
 	DialLimits pgconn.DialFunc
+
+	// PasswordCost is what one look at a password costs; tests make it cheap.
+	PasswordCost people.Cost
 
 	limitNow func() time.Time // the clock of the rate limits where Now is set; else each counts by its own, the database first
 }
@@ -178,15 +185,33 @@ func (c Config) validate() error {
 	case (c.MerchantURL != "" || c.CustomerURL != "") && c.EventSecret == "":
 		return errors.New("set DAESA_EVENT_SECRET (whsec_…): events are delivered signed or not at all")
 	}
-	if err := cmp.Or(c.Retention.validate(), c.validateStore()); err != nil {
+	if err := cmp.Or(c.Retention.validate(), c.validateStore(), c.validatePages()); err != nil {
 		return err
 	}
 	for name, address := range map[string]string{
 		"DAESA_MERCHANT_URL": c.MerchantURL, "DAESA_CUSTOMER_URL": c.CustomerURL, "DAESA_STORE_URL": c.StoreURL, "TOSS_BASE_URL": c.TossURL,
+		"DAESA_PAGES_URL": c.PagesURL,
 	} {
 		if u, err := url.Parse(address); address != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
 			return fmt.Errorf("set %s to a full http or https address", name)
 		}
+	}
+	return nil
+}
+
+// validatePages refuses pages whose passwords would cross a network in the clear.
+func (c Config) validatePages() error {
+	if c.PagesListen == "" {
+		return nil
+	}
+	host, _, err := net.SplitHostPort(c.PagesListen)
+	if err != nil {
+		return errors.New("set DAESA_PAGES_LISTEN to host:port")
+	}
+	address, err := netip.ParseAddr(host)
+	here := host == "localhost" || err == nil && address.IsLoopback()
+	if !here && !strings.HasPrefix(c.PagesURL, "https://") {
+		return errors.New("set DAESA_PAGES_URL to the https address of the pages, or DAESA_PAGES_LISTEN to one of this machine alone: passwords do not cross a network in the clear")
 	}
 	return nil
 }

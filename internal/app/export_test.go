@@ -21,8 +21,25 @@ func JobKinds() []string { return jobKinds() }
 // PublicRoutes builds the public router once more, over a registry of its own.
 func PublicRoutes(a *App, registry *prometheus.Registry) (chi.Router, error) {
 	again := &App{cfg: a.cfg, log: a.log, registry: registry, features: a.features, reads: a.reads, limits: a.limits}
-	router, _, err := publicRoutes(again)
-	return router, err
+	adapter, gates, err := newGates(again)
+	if err != nil {
+		return nil, err
+	}
+	return publicRoutes(again, adapter, gates), nil
+}
+
+// PageRoutes builds the router of the pages once more, over a registry of its own.
+func PageRoutes(a *App, registry *prometheus.Registry) (chi.Router, error) {
+	again := &App{cfg: a.cfg, log: a.log, registry: registry, features: a.features, reads: a.reads, limits: a.limits}
+	adapter, gates, err := newGates(again)
+	if err != nil {
+		return nil, err
+	}
+	pages, sessions, err := newPages(again, adapter)
+	if err != nil {
+		return nil, err
+	}
+	return pageRoutes(pages, sessions, adapter, gates), nil
 }
 
 // Limits are the connections of the rate limits.

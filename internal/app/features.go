@@ -2,6 +2,7 @@ package app
 
 import (
 	"daesa/checkout"
+	"daesa/internal/people"
 	"daesa/ledger"
 	"daesa/ledger/seal"
 	"daesa/reconcile"
@@ -20,6 +21,7 @@ type features struct {
 	reconcile       *reconcile.Reconciler
 	sealer          *seal.Sealer
 	desk            *desk.Desk
+	people          *people.Accounts
 }
 
 func newFeatures(a *App) (f features, err error) {
@@ -61,6 +63,9 @@ func newFeatures(a *App) (f features, err error) {
 		Deadline: a.cfg.WebhookDeadline, QueryBudget: a.cfg.WebhookQueryBudget, Keep: a.cfg.Retention.keep().webhook,
 	})
 	if err != nil {
+		return f, err
+	}
+	if f.people, err = people.New(people.Config{DB: a.reads, Cost: a.cfg.PasswordCost, Now: a.cfg.Now}); err != nil {
 		return f, err
 	}
 	if f.desk, err = desk.New(desk.Config{DB: a.reads, Now: a.cfg.Now}); err != nil {

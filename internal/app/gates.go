@@ -12,6 +12,7 @@ const (
 	ruleWebhook        = "webhook"
 	ruleWebhookGateway = "webhook_gateway" // of the addresses that the gateway publishes
 	ruleConfirm        = "confirm"
+	ruleSignIn         = "sign_in"
 )
 
 // gates are the middlewares that decide whether a request is let in.
@@ -19,13 +20,14 @@ type gates struct {
 	admit    *admission.Gate
 	notices  *admission.RateLimit
 	confirms *admission.RateLimit
+	signIns  *admission.RateLimit
 	bearer   func(http.Handler) http.Handler
 	cors     func(http.Handler) http.Handler
 }
 
 // bearerOrToken asks for an API key unless the request carries the token of a status address, which the handler
 // checks.
-func (g gates) bearerOrToken(next http.Handler) http.Handler {
+func (g *gates) bearerOrToken(next http.Handler) http.Handler {
 	keyed := g.bearer(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Has("token") {
@@ -46,14 +48,14 @@ func newGates(a *App) (*web.Adapter, gates, error) {
 	if err != nil {
 		return nil, g, err
 	}
-	metrics := admission.NewMetrics(a.registry, ruleWebhook, ruleWebhookGateway, ruleConfirm)
+	metrics := admission.NewMetrics(a.registry, ruleWebhook, ruleWebhookGateway, ruleConfirm, ruleSignIn)
 	g.admit, err = admission.NewGate(admission.GateConfig{
 		Adapter: adapter, Metrics: metrics, Enforce: !a.cfg.RecordOnly, OneLine: a.cfg.OneLine,
 	})
 	if err != nil {
 		return nil, g, err
 	}
-	if g.notices, g.confirms, err = newLimits(a, adapter, metrics); err != nil {
+	if err := g.limit(a, adapter, metrics); err != nil {
 		return nil, g, err
 	}
 	keys, err := a.cfg.keys()
@@ -67,19 +69,23 @@ func newGates(a *App) (*web.Adapter, gates, error) {
 	return adapter, g, err
 }
 
-// newLimits makes the rate limits of notices and of confirms.
-func newLimits(a *App, adapter *web.Adapter, metrics *admission.Metrics) (notices, confirms *admission.RateLimit, err error) {
+// signInsPerMinute is how many passwords one source may try in a minute, and at once: a house full of people comes from one
+// address in the morning, and each look at a password costs as much as many pages.
+const signInsPerMinute = 30
+
+// limit makes the rate limits of notices, of confirms and of passwords.
+func (g *gates) limit(a *App, adapter *web.Adapter, metrics *admission.Metrics) error {
 	proxies, err := a.cfg.proxies()
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	gateway, err := a.cfg.gatewayAddresses()
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	shared, err := admission.NewDatabase(admission.SharedConfig{DB: a.limits, Now: a.cfg.limitNow})
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	limit := func(rules ...admission.Rule) (*admission.RateLimit, error) {
 		return admission.NewRateLimit(admission.RateConfig{
@@ -92,9 +98,12 @@ func newLimits(a *App, adapter *web.Adapter, metrics *admission.Metrics) (notice
 		perMinute := a.cfg.GatewayRateLimit
 		rules = append([]admission.Rule{{Name: ruleWebhookGateway, PerMinute: perMinute, Burst: perMinute, Addresses: gateway}}, rules...)
 	}
-	if notices, err = limit(rules...); err != nil {
-		return nil, nil, err
+	if g.notices, err = limit(rules...); err != nil {
+		return err
 	}
-	confirms, err = limit(admission.Rule{Name: ruleConfirm, PerMinute: a.cfg.ConfirmRateLimit, Burst: a.cfg.ConfirmRateLimit})
-	return notices, confirms, err
+	if g.confirms, err = limit(admission.Rule{Name: ruleConfirm, PerMinute: a.cfg.ConfirmRateLimit, Burst: a.cfg.ConfirmRateLimit}); err != nil {
+		return err
+	}
+	g.signIns, err = limit(admission.Rule{Name: ruleSignIn, PerMinute: signInsPerMinute, Burst: signInsPerMinute})
+	return err
 }

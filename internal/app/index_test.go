@@ -28,33 +28,43 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// TestRoutes holds the public URL surface against the table in testdata: method, path, the class that a request counts
+// TestRoutes holds the URL surfaces, the public one and that of the pages, against the tables in testdata: method, path, the class that a request counts
 // in, and the middlewares in their order.
 func TestRoutes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	registry := prometheus.NewPedanticRegistry()
-	router, err := app.PublicRoutes(w.app.App, registry)
-	w.must(err)
+	for name, build := range map[string]func(*app.App, *prometheus.Registry) (chi.Router, error){
+		"routes.txt": app.PublicRoutes, "page_routes.txt": app.PageRoutes,
+	} {
+		registry := prometheus.NewPedanticRegistry()
+		router, err := build(w.app.App, registry)
+		w.must(err)
+		w.routesAre(name, registry, router)
+	}
+}
+
+// routesAre holds the routes of a router against a table in testdata.
+func (w *world) routesAre(table string, registry *prometheus.Registry, router chi.Router) {
+	w.Helper()
 	var rows []string
 	w.must(chi.Walk(router, func(method, path string, _ http.Handler, around ...func(http.Handler) http.Handler) error {
 		names := make([]string, len(around))
 		for i, m := range around {
 			names[i] = nameOf(m)
 		}
-		rows = append(rows, fmt.Sprintf("%-7s %-44s %-12s %s", method, path, classOf(t.Context(), registry, around), strings.Join(names, " → ")))
+		rows = append(rows, fmt.Sprintf("%-7s %-44s %-12s %s", method, path, classOf(w.Context(), registry, around), strings.Join(names, " → ")))
 		return nil
 	}))
 	slices.Sort(rows)
 	got := strings.Join(rows, "\n") + "\n"
-	golden := filepath.Join("testdata", "routes.txt")
+	golden := filepath.Join("testdata", table)
 	if *update {
 		w.must(os.WriteFile(golden, []byte(got), 0o600))
 	}
 	want, err := os.ReadFile(golden)
 	w.must(err)
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("the routes differ from %s; -update writes it (-want +got):\n%s", golden, diff)
+		w.Errorf("the routes differ from %s; -update writes it (-want +got):\n%s", golden, diff)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"daesa/checkout"
 	"daesa/internal/admission"
+	"daesa/internal/people"
 	"daesa/ledger/seal"
 	"daesa/migrations"
 	"daesa/reconcile"
@@ -52,6 +53,7 @@ func ticks(cfg Config) []tick {
 		{"@every 30s", queueTidy, checkout.ExpireOrdersArgs{}},                   // orders nobody paid
 		{"@every 10m", queueTidy, checkout.TidyCheckoutArgs{}},                   // old idempotency keys
 		{"@every 1m", queueTidy, admission.TidyArgs{}},                           // sources that send no more
+		{"@every 10m", queueTidy, people.ForgetArgs{}},                           // sessions that are over
 		{"@every 1m", queueSeal, seal.Args{}},                                    // cut and sign the journal of a day that ended
 	}
 }
@@ -137,6 +139,7 @@ func newWorkers(a *App) (*river.Workers, error) {
 	river.AddWorker(workers, tidy)
 	river.AddWorker(workers, f.settler)
 	river.AddWorker(workers, limits)
+	river.AddWorker(workers, &people.ForgetWorker{Accounts: f.people})
 	river.AddWorker(workers, &webhook.ReapWorker{Handler: f.webhook})
 	river.AddWorker(workers, &webhook.RetainWorker{Handler: f.webhook})
 	river.AddWorker(workers, &seal.Worker{Sealer: f.sealer})

@@ -11,6 +11,7 @@ import (
 	"daesa/ledger"
 	"daesa/reconcile"
 	"daesa/reconcile/desk"
+	"daesa/reconcile/pages"
 	"daesa/webhook"
 )
 
@@ -76,6 +77,10 @@ func problems() []web.ProblemRow {
 		{Err: webhook.ErrStateMismatch, Status: http.StatusConflict, Code: "state_mismatch", Title: "The gateway does not say so; deliver again"},
 		{Err: webhook.ErrApplyFailed, Status: http.StatusInternalServerError, Code: "apply_failed", Title: "The books refused it; deliver again"},
 		{Err: webhook.ErrDBFailed, Status: http.StatusServiceUnavailable, Code: "db_failed", Title: "The books could not be written; deliver again"},
+
+		// Who works on the pages.
+		{Err: pages.ErrNotAllowed, Status: http.StatusForbidden, Code: "not_allowed", Title: "Your roles do not allow this"},
+		{Err: pages.ErrForm, Status: http.StatusBadRequest, Code: "form_malformed", Title: "The form is not the one that the page has"},
 
 		// Who asks, how often, and whether we can.
 		{Err: web.ErrNoRoute, Status: http.StatusNotFound, Code: "no_route", Title: "No such path"},

@@ -7,27 +7,35 @@ import (
 
 	"daesa/checkout"
 	"daesa/internal/admission"
+	"daesa/internal/people"
 	"daesa/internal/web"
 	"daesa/ledger"
 	"daesa/reconcile"
+	"daesa/reconcile/pages"
 	"daesa/webhook"
 )
 
-// publicRouter is the public routes with what every request passes through around them.
-func publicRouter(a *App) (http.Handler, error) {
-	router, adapter, err := publicRoutes(a)
-	if err != nil {
-		return nil, err
-	}
-	return around(a, adapter, router)
-}
-
-// publicRoutes is the whole public URL surface. Metrics, health and profiles are on the private listener.
-func publicRoutes(a *App) (chi.Router, *web.Adapter, error) {
+// routers are what the public listener and that of the pages serve, with what every request passes through around them.
+func routers(a *App) (public, office http.Handler, err error) {
 	adapter, gates, err := newGates(a)
 	if err != nil {
 		return nil, nil, err
 	}
+	publicRoutes := publicRoutes(a, adapter, gates)
+	pages, sessions, err := newPages(a, adapter)
+	if err != nil {
+		return nil, nil, err
+	}
+	pageRoutes := pageRoutes(pages, sessions, adapter, gates)
+	around, err := newAround(a, adapter, publicRoutes, pageRoutes)
+	if err != nil {
+		return nil, nil, err
+	}
+	return around(publicRoutes), pages.Around(around(pageRoutes)), nil
+}
+
+// publicRoutes is the whole public URL surface. Metrics, health and profiles are on the private listener.
+func publicRoutes(a *App, adapter *web.Adapter, gates gates) chi.Router {
 	f, handle := a.features, adapter.Handle
 	days := reconcile.NewDayHandler(f.reconcile.Auditor, a.reads)
 	r := chi.NewRouter()
@@ -104,7 +112,55 @@ func publicRoutes(a *App) (chi.Router, *web.Adapter, error) {
 			r.Post("/v1/incidents/{incident_id}/"+string(step), handle(f.desk.StepIncident(step)))
 		}
 	})
-	return r, adapter, nil
+	return r
+}
+
+// pageRoutes is the whole URL surface of the pages, which have a listener of their own: whoever sends notices or pays has no
+// business there, and a merchant can keep it within the house.
+func pageRoutes(p *pages.Pages, sessions *people.Sessions, adapter *web.Adapter, gates gates) chi.Router {
+	handle := adapter.Handle
+	r := chi.NewRouter()
+	r.NotFound(adapter.NotFound)
+	r.MethodNotAllowed(otherMethods(r, adapter))
+	r.Use(web.SecurityHeaders(pages.Policy), sameOrigin(adapter), gates.admit.Middleware(admission.ClassReading))
+
+	r.Get("/static/{file}", handle(p.Static))
+
+	// Somebody who comes in, a few times a day; or a stranger who tries passwords, as often as the limit lets them.
+	r.Group(func(r chi.Router) {
+		r.Use(web.Timeout(readingTimeout), sessions.Middleware)
+		r.Post("/language", handle(p.SetLanguage))
+		r.Get("/sign-in", handle(p.SignInPage))
+		r.With(gates.signIns.Middleware).Post("/sign-in", handle(p.SignIn))
+		r.Post("/sign-out", p.Signed(p.SignOut))
+		r.Get("/password", p.Signed(p.PasswordPage))
+		r.With(gates.signIns.Middleware).Post("/password", p.Signed(p.ChoosePassword))
+	})
+
+	// Finance and on-call, by hand: some pages a minute.
+	r.Group(func(r chi.Router) {
+		r.Use(web.Timeout(readingTimeout), sessions.Middleware)
+		r.Get("/", p.May(people.MayView, p.Overview))
+		r.Get("/days/{day}", p.May(people.MayView, p.Day))
+		r.Get("/mismatches", p.May(people.MayView, p.Mismatches))
+		r.Get("/mismatches/{mismatch_id}", p.May(people.MayView, p.Mismatch))
+		r.Post("/mismatches/{mismatch_id}/{step}", p.May(people.MayView, p.StepMismatch)) // each step asks for more
+		r.Get("/deliveries", p.May(people.MayView, p.Deliveries))
+		r.Get("/orders/{order_id}", p.May(people.MayView, p.Order))
+	})
+
+	// Reports, a few a day, each as long as it takes to read what it is of.
+	r.Group(func(r chi.Router) {
+		r.Use(web.Timeout(reportTimeout), sessions.Middleware)
+		r.Get("/reports/{kind}", p.May(people.MayView, p.Report))
+	})
+
+	// A signature closes its day once more, which takes as long as the day is large.
+	r.Group(func(r chi.Router) {
+		r.Use(web.Timeout(moneyTimeout), sessions.Middleware)
+		r.Post("/days/{day}/sign", p.May(people.MaySign, p.SignDay))
+	})
+	return r
 }
 
 // notices is what answers a notice.
@@ -127,13 +183,17 @@ func otherMethods(router chi.Routes, adapter *web.Adapter) http.HandlerFunc {
 	}
 }
 
-// around puts what every request passes through around the finished router, so that it knows the routes.
-func around(a *App, adapter *web.Adapter, r chi.Router) (http.Handler, error) {
-	routes, err := web.Routes(r)
-	if err != nil {
-		return nil, err
+// newAround puts what every request passes through around the finished routers, so that it knows their routes.
+func newAround(a *App, adapter *web.Adapter, routers ...chi.Router) (func(http.Handler) http.Handler, error) {
+	var all []string
+	for _, r := range routers {
+		routes, err := web.Routes(r)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, routes...)
 	}
-	metrics, err := web.NewMetrics(a.registry, routes)
+	metrics, err := web.NewMetrics(a.registry, all)
 	if err != nil {
 		return nil, err
 	}
@@ -141,6 +201,8 @@ func around(a *App, adapter *web.Adapter, r chi.Router) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	watched := web.WatchForwarded(metrics, proxies, a.log)(r)
-	return web.WithRequestID(adapter.Recover(web.AccessLog(a.log, metrics)(web.InFlight(metrics)(watched)))), nil
+	watch := web.WatchForwarded(metrics, proxies, a.log)
+	return func(next http.Handler) http.Handler {
+		return web.WithRequestID(adapter.Recover(web.AccessLog(a.log, metrics)(web.InFlight(metrics)(watch(next)))))
+	}, nil
 }

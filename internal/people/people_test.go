@@ -2,6 +2,7 @@ package people
 
 import (
 	"errors"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -299,4 +300,25 @@ func passwordOf(t *testing.T, db *pgxpool.Pool, name string) (kept string) {
 		t.Fatal(err)
 	}
 	return kept
+}
+
+// The document has the matrix as it is.
+func TestRoles_AreDocumented(t *testing.T) {
+	t.Parallel()
+	document, err := os.ReadFile("../../docs/pages.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range Permissions() {
+		line := "| `" + string(p) + "` |"
+		for _, r := range Roles() {
+			if r.Allows(p) {
+				line += " yes"
+			}
+			line += " |"
+		}
+		if !strings.Contains(string(document), line+"\n") {
+			t.Errorf("docs/pages.md lacks the line %s", line)
+		}
+	}
 }

@@ -32,16 +32,15 @@ type Sessions struct {
 // NewSessions makes Sessions. Secure says that the pages are reached by https, and keeps the cookie from anything else.
 // Failed answers a request whose session cannot be read or written.
 func NewSessions(a *Accounts, secure bool, failed func(http.ResponseWriter, *http.Request, error)) *Sessions {
-	m := scs.New()
-	m.Store = kept{a}
-	m.HashTokenInStore = true
-	m.IdleTimeout, m.Lifetime = sessionIdle, sessionMost
-	m.Cookie.Name = "daesa"
+	name := "daesa"
 	if secure {
-		m.Cookie.Name = "__Host-daesa" // no other host and no plain http can set it
+		name = "__Host-daesa" // no other host and no plain http can set it
 	}
-	m.Cookie.Secure, m.Cookie.HttpOnly, m.Cookie.SameSite, m.Cookie.Persist = secure, true, http.SameSiteLaxMode, false
-	m.ErrorFunc = failed
+	// The library's constructor would begin with a store of its own, which has a goroutine that never ends.
+	m := &scs.SessionManager{
+		Store: kept{a}, Codec: scs.GobCodec{}, HashTokenInStore: true, IdleTimeout: sessionIdle, Lifetime: sessionMost, ErrorFunc: failed,
+		Cookie: scs.SessionCookie{Name: name, Path: "/", HttpOnly: true, Secure: secure, SameSite: http.SameSiteLaxMode},
+	}
 	return &Sessions{accounts: a, manager: m}
 }
 
@@ -86,8 +85,8 @@ type kept struct{ accounts *Accounts }
 
 // FindCtx reads a session that is not over.
 func (k kept) FindCtx(ctx context.Context, token string) (data []byte, found bool, err error) {
-	err = k.accounts.db.QueryRow(ctx, `SELECT data FROM sessions WHERE token = @token AND expiry > @now`,
-		pgx.StrictNamedArgs{"token": token, "now": k.accounts.now()}).Scan(&data)
+	err = k.accounts.db.QueryRow(ctx, `SELECT data FROM sessions WHERE token = @token AND expiry > now()`,
+		pgx.StrictNamedArgs{"token": token}).Scan(&data)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, false, nil
 	}
@@ -131,7 +130,7 @@ func (k kept) Delete(token string) error { return k.DeleteCtx(context.Background
 
 // Forget removes the sessions that are over.
 func (a *Accounts) Forget(ctx context.Context) error {
-	if _, err := a.db.Exec(ctx, `DELETE FROM sessions WHERE expiry < @now`, pgx.StrictNamedArgs{"now": a.now()}); err != nil {
+	if _, err := a.db.Exec(ctx, `DELETE FROM sessions WHERE expiry < now()`); err != nil {
 		return fmt.Errorf("forget sessions that are over: %w", err)
 	}
 	return nil

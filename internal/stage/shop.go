@@ -83,6 +83,11 @@ func (s Shop) Status(ctx context.Context, order string) (string, error) {
 	return got.Status, err
 }
 
+// Spend spends credits of a customer's.
+func (s Shop) Spend(ctx context.Context, customer, id string, credits int64) (Reply, error) {
+	return s.call(ctx, http.MethodPost, "/v1/customers/"+customer+"/credits/spend", id, map[string]any{"spend_id": id, "amount": credits})
+}
+
 // Credits is a customer's balance.
 func (s Shop) Credits(ctx context.Context, customer string) (int64, error) {
 	var account struct {

@@ -18,6 +18,9 @@ const (
 	JSON Format = "json"
 )
 
+// Formats lists every format.
+func Formats() []Format { return []Format{CSV, XLSX, JSON} }
+
 // Report is what a report holds, whatever the format.
 type Report struct {
 	Name   string // "day", "range", "order" or "trial_balance"

@@ -27,7 +27,7 @@ func (p Programs) serve(ctx context.Context, folder, name, databaseURL, gatewayU
 	program, args := p.command()
 	child, err := launch(folder, name, program, args, environment(append([]string{
 		"DAESA_DATABASE_URL=" + databaseURL, "TOSS_BASE_URL=" + gatewayURL, "TOSS_SECRET_KEY=" + secretKey,
-		"DAESA_LISTEN=127.0.0.1:0", "DAESA_PRIVATE_LISTEN=127.0.0.1:0", "DAESA_API_KEYS=lab=" + stage.APISecret,
+		"DAESA_LISTEN=127.0.0.1:0", "DAESA_PRIVATE_LISTEN=127.0.0.1:0", "DAESA_PAGES_LISTEN=127.0.0.1:0", "DAESA_API_KEYS=lab=" + stage.APISecret,
 	}, settings...)...))
 	if err != nil {
 		return nil, err

@@ -1,0 +1,334 @@
+package app_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"daesa/internal/admission"
+	"daesa/internal/app"
+	"daesa/internal/people"
+	"daesa/internal/web"
+	"daesa/ledger"
+	"daesa/pgclient/tosssim"
+	"daesa/reconcile"
+	"daesa/reconcile/desk"
+	"daesa/reconcile/pages"
+)
+
+// office lets a world have pages, with passwords that cost little.
+func office(c *app.Config, _ *tosssim.Config) {
+	c.PagesListen = "127.0.0.1:0"
+	c.PasswordCost = people.Cost{Memory: 64, Passes: 1, Lanes: 1}
+}
+
+// browser is somebody at the pages.
+type browser struct {
+	*world
+	client   *http.Client
+	language string
+}
+
+// shown is what a browser was shown.
+type shown struct {
+	status int
+	at     string // path and query
+	body   string
+	header http.Header
+}
+
+const chosenPassword = "a password of one's own"
+
+// browse opens a browser in which nobody is signed in.
+func (w *world) browse() *browser {
+	w.Helper()
+	jar, err := cookiejar.New(nil)
+	w.must(err)
+	transport := &http.Transport{}
+	w.Cleanup(transport.CloseIdleConnections)
+	return &browser{world: w, client: &http.Client{Jar: jar, Transport: transport}}
+}
+
+// account makes an account and returns the password it was given.
+func (w *world) account(name string, roles ...people.Role) string {
+	w.Helper()
+	accounts, err := people.New(people.Config{DB: w.db, Cost: w.cfg.PasswordCost, Now: w.clock.Now})
+	w.must(err)
+	password, err := accounts.Add(w.Context(), "os:root", name, roles)
+	w.must(err)
+	return password
+}
+
+// as opens a browser of somebody who has chosen a password and is signed in.
+func (w *world) as(name string, roles ...people.Role) *browser {
+	w.Helper()
+	b := w.browse()
+	given := w.account(name, roles...)
+	b.submit("/sign-in", url.Values{"name": {name}, "password": {given}}, http.StatusOK)
+	if at := b.submit("/password", url.Values{"old": {given}, "chosen": {chosenPassword}, "again": {chosenPassword}}, http.StatusOK); at.at != "/" {
+		w.Fatalf("after the password was chosen the browser is at %s", at.at)
+	}
+	return b
+}
+
+func (b *browser) do(request *http.Request) shown {
+	b.Helper()
+	if b.language != "" {
+		request.Header.Set("Accept-Language", b.language)
+	}
+	answer, err := b.client.Do(request)
+	b.must(err)
+	defer func() { _ = answer.Body.Close() }()
+	body, err := io.ReadAll(answer.Body)
+	b.must(err)
+	return shown{answer.StatusCode, answer.Request.URL.RequestURI(), string(body), answer.Header}
+}
+
+func (b *browser) open(path string) shown {
+	b.Helper()
+	request, err := http.NewRequestWithContext(b.Context(), http.MethodGet, b.app.PagesURL()+path, http.NoBody)
+	b.must(err)
+	return b.do(request)
+}
+
+// submit sends a form and follows where it leads.
+func (b *browser) submit(path string, form url.Values, want int) shown {
+	b.Helper()
+	request, err := http.NewRequestWithContext(b.Context(), http.MethodPost, b.app.PagesURL()+path, strings.NewReader(form.Encode()))
+	b.must(err)
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	answer := b.do(request)
+	if answer.status != want {
+		b.Fatalf("POST %s: got %d, want %d\n%s", path, answer.status, want, textOf(answer.body))
+	}
+	return answer
+}
+
+// says reports what of the texts the page lacks.
+func (b *browser) says(s shown, texts ...string) {
+	b.Helper()
+	text := textOf(s.body)
+	for _, want := range texts {
+		if !strings.Contains(text, want) {
+			b.Errorf("%s lacks %q:\n%s", s.at, want, text)
+		}
+	}
+}
+
+var (
+	tags   = regexp.MustCompile(`(?s)<(style|script|title)[^>]*>.*?</(style|script|title)>|<[^>]*>`)
+	spaces = regexp.MustCompile(`\s+`)
+)
+
+// textOf is what a page says, without its marks.
+func textOf(body string) string {
+	return strings.TrimSpace(spaces.ReplaceAllString(tags.ReplaceAllString(body, " "), " "))
+}
+
+func TestPages_NothingIsOpen(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, office)
+	w.mismatch(1, 5000)
+	b := w.browse()
+	for _, path := range []string{"/", "/days/2026-04-14", "/mismatches", "/mismatches/1", "/orders/order-1", "/password"} {
+		got := b.open(path)
+		if got.status != http.StatusOK || !strings.HasPrefix(got.at, "/sign-in") || strings.Contains(got.body, "order-1<") {
+			t.Errorf("%s: %d at %s", path, got.status, got.at)
+		}
+	}
+	for _, path := range []string{"/mismatches/1/acknowledge", "/days/2026-04-14/sign", "/sign-out", "/password"} {
+		if got := b.submit(path, url.Values{"revision": {"1"}}, http.StatusOK); !strings.HasPrefix(got.at, "/sign-in") {
+			t.Errorf("POST %s leads to %s", path, got.at)
+		}
+	}
+	if got := w.number(`SELECT count(*) FROM mismatches WHERE status <> 'open'`); got != 0 {
+		t.Error("a stranger acknowledged a mismatch")
+	}
+	b.says(b.open("/sign-in"), "There is no account yet", "daesa user add")
+}
+
+func TestPages_AGivenPasswordIsChangedFirst(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, office)
+	given := w.account("kim", people.RoleFinance)
+	b := w.browse()
+	if got := b.submit("/sign-in", url.Values{"name": {"kim"}, "password": {"wrong"}, "back": {"/mismatches"}}, http.StatusUnauthorized); !strings.Contains(got.body, `role="alert"`) {
+		t.Error("a wrong password is not told")
+	}
+	if got := b.submit("/sign-in", url.Values{"name": {"kim"}, "password": {given}, "back": {"/mismatches"}}, http.StatusOK); got.at != "/password" {
+		t.Errorf("signed in at %s, want /password", got.at)
+	}
+	if got := b.open("/mismatches"); got.at != "/password" {
+		t.Errorf("before the change /mismatches leads to %s", got.at)
+	}
+	for _, form := range []url.Values{
+		{"old": {given}, "chosen": {"short"}, "again": {"short"}},
+		{"old": {given}, "chosen": {chosenPassword}, "again": {"another one altogether"}},
+	} {
+		b.submit("/password", form, http.StatusUnprocessableEntity)
+	}
+	b.submit("/password", url.Values{"old": {"wrong"}, "chosen": {chosenPassword}, "again": {chosenPassword}}, http.StatusUnauthorized)
+	b.submit("/password", url.Values{"old": {given}, "chosen": {chosenPassword}, "again": {chosenPassword}}, http.StatusOK)
+	if got := b.open("/mismatches"); got.at != "/mismatches" {
+		t.Errorf("after the change /mismatches leads to %s", got.at)
+	}
+	b.submit("/sign-out", nil, http.StatusOK)
+	if got := b.open("/mismatches"); got.at != "/sign-in?back=%2Fmismatches" {
+		t.Errorf("after signing out /mismatches leads to %s", got.at)
+	}
+	if got := b.submit("/sign-in", url.Values{"name": {"kim"}, "password": {chosenPassword}, "back": {"//evil.example/"}}, http.StatusOK); got.at != "/" {
+		t.Errorf("signing in leads to %s", got.at)
+	}
+}
+
+// A mismatch is worked to its end by two people, neither of whom can do it alone.
+func TestPages_TwoPeopleResolve(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, office)
+	id := w.mismatch(1, 5_000_000)
+	kim, lee, view := w.as("kim", people.RoleApprover), w.as("lee", people.RoleApprover), w.as("park", people.RoleViewer)
+	at := fmt.Sprintf("/mismatches/%d", id)
+	revision := func() url.Values {
+		return url.Values{"revision": {fmt.Sprint(w.number(`SELECT revision FROM mismatches WHERE mismatch_id = $1`, id))}}
+	}
+	with := func(pairs ...string) url.Values {
+		form := revision()
+		for i := 0; i < len(pairs); i += 2 {
+			form.Set(pairs[i], pairs[i+1])
+		}
+		return form
+	}
+	kim.says(kim.open("/"), "5,000,000 KRW", "1 open mismatches")
+	kim.says(kim.open("/mismatches"), "cancel missing here", "order-1", "5,000,000 KRW")
+	kim.says(kim.open(at), "not in our books", "second person confirms")
+	if page := view.open(at); strings.Contains(page.body, "<form method=\"post\" action=\"/mismatches") {
+		t.Error("a viewer is shown what a viewer may not do")
+	}
+	view.submit(at+"/acknowledge", revision(), http.StatusForbidden)
+	kim.submit(at+"/acknowledge", revision(), http.StatusOK)
+	kim.submit(at+"/note", with("note", "<b>asked the shop</b>"), http.StatusOK)
+	stale := revision()
+	kim.submit(at+"/assign", with("to", "person:lee"), http.StatusOK)
+	kim.says(kim.submit(at+"/note", url.Values{"revision": stale["revision"], "note": {"late"}}, http.StatusConflict), "has changed since")
+	kim.submit(at+"/resolve", with("as", "accepted"), http.StatusBadRequest) // says no why
+	kim.submit(at+"/resolve", with("as", "accepted", "note", "the shop gave cash back"), http.StatusOK)
+	kim.says(kim.submit(at+"/confirm", revision(), http.StatusForbidden), "who proposed it cannot confirm it")
+	if page := kim.open(at); strings.Contains(page.body, "/confirm\"") {
+		t.Error("who proposed is shown a way to confirm")
+	}
+	lee.says(lee.open(at), "person:kim proposes: accepted. the shop gave cash back")
+	done := lee.submit(at+"/confirm", with("note", "seen the receipt"), http.StatusOK)
+	lee.says(done, "resolved (accepted)", "person:lee · seen the receipt", "person:kim", "asked the shop")
+	if !strings.Contains(done.body, "&lt;b&gt;asked the shop&lt;/b&gt;") {
+		t.Error("what somebody typed is not shown as they typed it")
+	}
+	lee.says(lee.open("/"), "No open mismatches.")
+}
+
+func TestPages_ASignatureIsOnWhatWasShown(t *testing.T) {
+	t.Parallel()
+	const day = "2026-04-15"
+	w, _ := closedWorld(t, office)
+	kim := w.as("kim", people.RoleFinance)
+	page := kim.open("/days/" + day)
+	kim.says(page, day, "reconciled", "20,000", "Nobody has signed this day.")
+	digest := regexp.MustCompile(`name="digest" value="([0-9a-f]{64})"`).FindStringSubmatch(page.body)
+	if digest == nil {
+		t.Fatalf("no statement to sign on\n%s", page.body)
+	}
+	kim.submit("/days/"+day+"/sign", url.Values{"digest": {strings.Repeat("0", 64)}}, http.StatusConflict)
+	kim.submit("/days/"+day+"/sign", url.Values{}, http.StatusBadRequest)
+	kim.says(kim.submit("/days/"+day+"/sign", url.Values{"digest": digest[1:], "note": {"as the bank says"}}, http.StatusOK), "person:kim", "as the bank says")
+	kim.says(kim.open("/"), day, "person:kim", "2026-04-16 Thu not over yet")
+	kim.says(kim.open("/days/2026-04-16"), "No audit of this day was kept yet", "No cancels.")
+	if got := kim.open("/days/2026-04-17"); got.status != http.StatusNotFound {
+		t.Errorf("a day that has not come: got %d, want 404", got.status)
+	}
+}
+
+func TestPages_BothLanguages(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, office)
+	id := w.mismatch(1, 5000)
+	b := w.as("kim", people.RoleFinance)
+	b.language = "ko-KR,ko;q=0.9,en;q=0.5"
+	b.says(b.open("/"), "개요", "위험 금액", "5,000 KRW")
+	b.says(b.open(fmt.Sprintf("/mismatches/%d", id)), "불일치", "장부에 없는 취소", "처리 이력")
+	if got := b.submit("/language", url.Values{"language": {"en"}, "back": {"/mismatches?status=open"}}, http.StatusOK); got.at != "/mismatches?status=open" {
+		t.Errorf("choosing a language leads to %s", got.at)
+	}
+	b.says(b.open("/"), "Money at risk")
+	b.submit("/language", url.Values{"language": {"fr"}}, http.StatusBadRequest)
+}
+
+// A page of somebody else cannot have a browser do anything in the name of who is signed in.
+func TestPages_OtherOrigins(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, office)
+	id := w.mismatch(1, 5000)
+	b := w.as("kim", people.RoleFinance)
+	for name, value := range map[string]string{"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, fmt.Sprintf("%s/mismatches/%d/acknowledge", w.app.PagesURL(), id), strings.NewReader("revision=1"))
+		w.must(err)
+		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		request.Header.Set(name, value)
+		if got := b.do(request); got.status != http.StatusForbidden {
+			t.Errorf("with %s: %s: got %d, want 403", name, value, got.status)
+		}
+	}
+	page := b.open("/")
+	for name, want := range map[string]string{
+		"Content-Security-Policy": "script-src 'self'", "X-Frame-Options": "DENY", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff",
+	} {
+		if got := page.header.Get(name); !strings.Contains(got, want) {
+			t.Errorf("%s is %q, want %q in it", name, got, want)
+		}
+	}
+	if strings.Contains(page.body, "style=") || strings.Contains(page.body, "<script>") || strings.Contains(page.body, "onclick") {
+		t.Error("the page has what its policy forbids")
+	}
+}
+
+func TestPages_SignInIsLimited(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, office)
+	b := w.browse()
+	refused := 0
+	for range 40 {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.app.PagesURL()+"/sign-in", strings.NewReader("name=nobody&password=x"))
+		w.must(err)
+		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		if got := b.do(request); got.status == http.StatusTooManyRequests {
+			refused++
+			b.says(got, "Too many requests")
+		}
+	}
+	if refused != 10 {
+		t.Errorf("%d of 40 attempts were refused, want 10", refused)
+	}
+}
+
+// What can go wrong on a page is told in Korean too.
+func TestPages_ProblemsInKorean(t *testing.T) {
+	t.Parallel()
+	for _, row := range app.Problems() {
+		shown := slices.ContainsFunc([]error{
+			pages.ErrNotAllowed, pages.ErrForm, desk.ErrRequest, ledger.ErrNotFound, ledger.ErrDay, ledger.ErrStep, ledger.ErrSecondPerson, ledger.ErrMoved,
+			ledger.ErrNote, ledger.ErrResolution, ledger.ErrUnfixable, ledger.ErrRequestEnd, ledger.ErrActor, reconcile.ErrNoClosing, reconcile.ErrDays,
+			reconcile.ErrSigner, reconcile.ErrSignature, reconcile.ErrDayNotClosed, reconcile.ErrNotAcknowledged, reconcile.ErrDayDiffers,
+			reconcile.ErrClosingBusy, reconcile.ErrUnavailable, web.ErrNoRoute, web.ErrMethod, web.ErrOrigin, admission.ErrRateLimited, admission.ErrShed,
+			web.ErrRequestTimeout, context.DeadlineExceeded,
+		}, func(err error) bool { return errors.Is(err, row.Err) })
+		if _, ok := pages.InKorean(row.Title); shown && !ok {
+			t.Errorf("%q has no Korean", row.Title)
+		}
+	}
+}
