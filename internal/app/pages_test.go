@@ -1,9 +1,12 @@
 package app_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"html"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
@@ -12,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/xuri/excelize/v2"
 
 	"daesa/internal/admission"
 	"daesa/internal/app"
@@ -251,6 +256,82 @@ func TestPages_ASignatureIsOnWhatWasShown(t *testing.T) {
 	kim.says(kim.open("/days/2026-04-16"), "No audit of this day was kept yet", "No cancels.")
 	if got := kim.open("/days/2026-04-17"); got.status != http.StatusNotFound {
 		t.Errorf("a day that has not come: got %d, want 404", got.status)
+	}
+}
+
+// A report is the same on the page and in each file, and each file that is taken stands in the trail.
+func TestPages_Files(t *testing.T) {
+	t.Parallel()
+	w, _ := closedWorld(t, office)
+	b := w.as("park", people.RoleViewer)
+	b.says(b.open("/reports/day?day=2026-04-15"), "order-day", "20,000", "csv xlsx json")
+	b.says(b.open("/orders/order-day"), "order-day", "partially canceled")
+	b.says(b.open("/reports/trial-balance?as_of=2026-04-16T00%3A00"), "gateway receivable", "30,000")
+	file := func(path, kind string) []byte {
+		t.Helper()
+		got := b.open(path)
+		if got.status != http.StatusOK || !strings.HasPrefix(got.header.Get("Content-Type"), kind) || !strings.Contains(got.header.Get("Content-Disposition"), "attachment") {
+			t.Fatalf("%s: %d %s %s", path, got.status, got.header.Get("Content-Type"), got.header.Get("Content-Disposition"))
+		}
+		return []byte(got.body)
+	}
+	if csv := file("/reports/day?day=2026-04-15&format=csv", "text/csv"); !bytes.Contains(csv, []byte("order-day")) {
+		t.Errorf("the csv lacks the order:\n%s", csv)
+	}
+	var decoded map[string]any
+	w.must(json.Unmarshal(file("/reports/trial-balance?format=json", "application/json"), &decoded))
+	book, err := excelize.OpenReader(bytes.NewReader(file("/reports/order?order_id=order-day&format=xlsx", "application/vnd.openxmlformats")))
+	w.must(err)
+	defer func() { w.must(book.Close()) }()
+	if len(book.GetSheetList()) < 3 {
+		t.Errorf("got the sheets %v", book.GetSheetList())
+	}
+	for path, want := range map[string]int{
+		"/reports/day?day=2026-04-15&format=pdf": 400, "/reports/day?day=2026-02-30": 400, "/reports/weather": 404, "/reports/order?order_id=none": 404,
+		"/reports/range?from=2026-04-15&to=2026-04-14": 400, "/reports/trial-balance?as_of=yesterday": 400, "/orders/%00": 404,
+	} {
+		if got := b.open(path); got.status != want {
+			t.Errorf("%s: got %d, want %d", path, got.status, want)
+		}
+	}
+	if got := w.text(`SELECT string_agg(subject || ' ' || detail, '; ' ORDER BY deed_id) FROM deeds WHERE action = 'report_taken' AND actor = 'person:park'`); got !=
+		"day day=2026-04-15 csv; trial-balance json; order order_id=order-day xlsx" {
+		t.Errorf("the trail says %q", got)
+	}
+}
+
+func TestPages_Deliveries(t *testing.T) {
+	t.Parallel()
+	w, _ := closedWorld(t, office)
+	b := w.as("park", people.RoleViewer)
+	b.says(b.open("/deliveries"), "order-day", "applied partial", "200")
+	b.says(b.open("/deliveries?outcome=db_failed"), "None.")
+	key := w.text(`SELECT payment_key FROM payments`)
+	b.says(b.open("/deliveries?payment_key="+key), "applied partial")
+	for _, path := range []string{"/deliveries?outcome=nothing", "/deliveries?before=x", "/deliveries?payment_key=%00"} {
+		if got := b.open(path); got.status != http.StatusBadRequest {
+			t.Errorf("%s: got %d, want 400", path, got.status)
+		}
+	}
+	// Pages neither skip nor repeat, also among deliveries of one instant, and an outcome that few have is found behind many.
+	_, err := w.db.Exec(t.Context(), `
+		INSERT INTO deliveries (received_at, source, body_hash, body_bytes, outcome, status)
+		SELECT '2026-04-16 00:10+09', '192.0.2.1', '', 0, CASE WHEN n % 5500 = 1 THEN 'db_failed' ELSE 'event_ignored' END, 200
+		FROM generate_series(1, 6000) AS n`)
+	w.must(err)
+	for path, want := range map[string]int{"/deliveries?outcome=db_failed": 2, "/deliveries": int(w.number(`SELECT count(*) FROM deliveries`))} {
+		rows := 0
+		for path != "" {
+			page := b.open(path)
+			rows += strings.Count(page.body, "<tr><td>")
+			path = ""
+			if next := regexp.MustCompile(`href="(/deliveries\?[^"]*before=[^"]*)" rel="next"`).FindStringSubmatch(page.body); next != nil {
+				path = html.UnescapeString(next[1])
+			}
+		}
+		if rows != want {
+			t.Errorf("got %d rows, want %d", rows, want)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"net/http"
+	"slices"
 
 	"daesa/checkout"
 	"daesa/internal/admission"
@@ -18,7 +19,7 @@ import (
 // problems is the index of every error answer: the first row that matches wins, and an error without a row is a
 // 500 that says nothing.
 func problems() []web.ProblemRow {
-	return append(append(dayProblems(), storeProblems()...), []web.ProblemRow{
+	return slices.Concat(dayProblems(), storeProblems(), pageProblems(), []web.ProblemRow{
 		// What the caller sent.
 		{Err: web.ErrBodyMalformed, Status: http.StatusBadRequest, Code: "body_malformed", Title: "The body is not the JSON object this route reads"},
 		{Err: web.ErrBodyTooLarge, Status: http.StatusRequestEntityTooLarge, Code: "body_too_large", Title: "The body is too large"},
@@ -78,10 +79,6 @@ func problems() []web.ProblemRow {
 		{Err: webhook.ErrApplyFailed, Status: http.StatusInternalServerError, Code: "apply_failed", Title: "The books refused it; deliver again"},
 		{Err: webhook.ErrDBFailed, Status: http.StatusServiceUnavailable, Code: "db_failed", Title: "The books could not be written; deliver again"},
 
-		// Who works on the pages.
-		{Err: pages.ErrNotAllowed, Status: http.StatusForbidden, Code: "not_allowed", Title: "Your roles do not allow this"},
-		{Err: pages.ErrForm, Status: http.StatusBadRequest, Code: "form_malformed", Title: "The form is not the one that the page has"},
-
 		// Who asks, how often, and whether we can.
 		{Err: web.ErrNoRoute, Status: http.StatusNotFound, Code: "no_route", Title: "No such path"},
 		{Err: web.ErrMethod, Status: http.StatusMethodNotAllowed, Code: "method_not_allowed", Title: "The path does not serve this method"},
@@ -93,7 +90,16 @@ func problems() []web.ProblemRow {
 		{Err: postgres.ErrCommitUnknown, Status: http.StatusServiceUnavailable, Code: "commit_unknown", Title: "Whether it was written is not known; ask again"},
 		{Err: web.ErrRequestTimeout, Status: http.StatusServiceUnavailable, Code: "timeout", Title: "It took too long"},
 		{Err: context.DeadlineExceeded, Status: http.StatusServiceUnavailable, Code: "timeout", Title: "It took too long"},
-	}...)
+	})
+}
+
+// pageProblems answers who works on the pages.
+func pageProblems() []web.ProblemRow {
+	return []web.ProblemRow{
+		{Err: pages.ErrNotAllowed, Status: http.StatusForbidden, Code: "not_allowed", Title: "Your roles do not allow this"},
+		{Err: pages.ErrSending, Status: http.StatusServiceUnavailable, Code: "files_under_way", Title: "Other files are being made; try again in a moment"},
+		{Err: pages.ErrForm, Status: http.StatusBadRequest, Code: "form_malformed", Title: "The form is not the one that the page has"},
+	}
 }
 
 // storeProblems answers for the merchant's store: what it said, or that it said nothing.

@@ -183,6 +183,6 @@ func (a *Accounts) write(ctx context.Context, d Deed, fn func(tx pgx.Tx, now tim
 		if err := fn(tx, d.At); err != nil {
 			return err
 		}
-		return Note(ctx, tx, d)
+		return note(ctx, tx, d)
 	})
 }

@@ -3,6 +3,7 @@ package people
 import (
 	"errors"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -321,4 +322,36 @@ func TestRoles_AreDocumented(t *testing.T) {
 			t.Errorf("docs/pages.md lacks the line %s", line)
 		}
 	}
+}
+
+func TestEnums_AreTheSameInGoAndInTheDatabase(t *testing.T) {
+	t.Parallel()
+	a, _ := newAccounts(t)
+	for constraint, words := range map[string][]string{
+		"accounts_roles_known": texts(Roles()), "deeds_action_known": texts(Actions()),
+	} {
+		var definition string
+		err := a.db.QueryRow(t.Context(), `SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = $1`, constraint).Scan(&definition)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, match := range regexp.MustCompile(`'([^']+)'::text`).FindAllStringSubmatch(definition, -1) {
+			got = append(got, match[1])
+		}
+		slices.Sort(got)
+		if diff := cmp.Diff(words, got); diff != "" {
+			t.Errorf("%s (-Go +database):\n%s", constraint, diff)
+		}
+	}
+}
+
+// texts turns a closed set into its texts, in order.
+func texts[T ~string](all []T) []string {
+	var words []string
+	for _, v := range all {
+		words = append(words, string(v))
+	}
+	slices.Sort(words)
+	return words
 }

@@ -77,7 +77,7 @@ func (s *Sessions) Who(ctx context.Context) (Account, error) {
 // SignOut ends the session of an account, and notes it.
 func (s *Sessions) SignOut(ctx context.Context, a Account, source string) error {
 	deed := Deed{By: Person(a.Name), Action: ActionSignedOut, Subject: a.Name, Source: source}
-	return errors.Join(s.End(ctx), s.accounts.write(ctx, deed, func(pgx.Tx, time.Time) error { return nil }))
+	return errors.Join(s.End(ctx), s.accounts.Note(ctx, deed))
 }
 
 // kept is where sessions are kept. The store that comes with the library waits for a connection for ever.

@@ -43,9 +43,9 @@ func (a *Accounts) SignIn(ctx context.Context, name, password, source string) (A
 		return Account{}, err
 	}
 	if !same {
-		return Account{}, errors.Join(ErrSignIn, a.write(ctx, Deed{
+		return Account{}, errors.Join(ErrSignIn, a.Note(ctx, Deed{
 			By: Person(account.Name), Action: ActionSignInRefused, Subject: account.Name, Source: source,
-		}, func(pgx.Tx, time.Time) error { return nil }))
+		}))
 	}
 	hash := account.Password
 	if stale {

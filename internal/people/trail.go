@@ -24,13 +24,14 @@ const (
 	ActionSignedIn       Action = "signed_in"
 	ActionSignInRefused  Action = "sign_in_refused"
 	ActionSignedOut      Action = "signed_out"
+	ActionReportTaken    Action = "report_taken" // as a file
 )
 
 // Actions lists every action.
 func Actions() []Action {
 	return []Action{
 		ActionAccountMade, ActionRolesSet, ActionPasswordGiven, ActionPasswordChosen, ActionDisabled, ActionEnabled,
-		ActionSignedIn, ActionSignInRefused, ActionSignedOut,
+		ActionSignedIn, ActionSignInRefused, ActionSignedOut, ActionReportTaken,
 	}
 }
 
@@ -47,8 +48,8 @@ type Deed struct {
 // Person is who came in as an account.
 func Person(name string) By { return By("person:" + name) }
 
-// Note adds a line to the trail, in the transaction of what was done.
-func Note(ctx context.Context, tx interface {
+// note adds a line to the trail, in the transaction of what was done.
+func note(ctx context.Context, tx interface {
 	Exec(ctx context.Context, sql string, arguments ...any) (pgconn.CommandTag, error)
 }, d Deed,
 ) error {
@@ -60,6 +61,11 @@ func Note(ctx context.Context, tx interface {
 		return fmt.Errorf("note that %s did %s: %w", d.By, d.Action, err)
 	}
 	return nil
+}
+
+// Note adds a line to the trail of what has no transaction of its own.
+func (a *Accounts) Note(ctx context.Context, d Deed) error {
+	return a.write(ctx, d, func(pgx.Tx, time.Time) error { return nil })
 }
 
 // Deeds reads the newest lines of the trail, newest first.

@@ -80,6 +80,8 @@ type Handler func(w http.ResponseWriter, r *http.Request, who people.Account) er
 var (
 	// ErrNotAllowed means that none of the roles of who is signed in allows it.
 	ErrNotAllowed = errors.New("your roles do not allow this")
+	// ErrSending means that as many files are being made as may be.
+	ErrSending = errors.New("other files are being made")
 	// ErrForm reports a form that does not have what its page sends.
 	ErrForm = errors.New("the form is not the one that the page has")
 )

@@ -56,7 +56,7 @@ func (p *Pages) Report(w http.ResponseWriter, r *http.Request, who people.Accoun
 	case !who.May(people.MayExport):
 		return ErrNotAllowed
 	}
-	return p.sendReport(w, r, kind, format, maker)
+	return p.sendReport(w, r, who, kind, format, maker)
 }
 
 // Order serves GET /orders/{order_id}: everything that is known of one order, in the order in which it happened.

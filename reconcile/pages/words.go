@@ -73,8 +73,9 @@ func InKorean(title string) (korean string, ok bool) {
 //
 //nolint:gochecknoglobals // a dictionary
 var koreanProblems = map[string]string{
-	"Internal error":               "내부 오류",
-	"Your roles do not allow this": "권한이 없습니다", "The form is not the one that the page has": "화면의 양식과 다릅니다",
+	"Internal error": "내부 오류",
+	"Other files are being made; try again in a moment": "다른 파일을 만드는 중입니다. 잠시 뒤에 다시 하십시오",
+	"Your roles do not allow this":                      "권한이 없습니다", "The form is not the one that the page has": "화면의 양식과 다릅니다",
 	"A field is not what the route reads": "읽을 수 없는 값이 있습니다", "Not in the books": "장부에 없습니다", "Not a day": "날짜가 아닙니다",
 	"The mismatch does not allow this now": "지금은 할 수 없는 처리입니다", "Who proposed it cannot confirm it": "제안한 사람은 확인할 수 없습니다",
 	"The mismatch has changed since; look again": "그사이 불일치가 바뀌었습니다. 다시 확인하십시오", "The note is missing or cannot be kept": "비고가 없거나 저장할 수 없습니다",
