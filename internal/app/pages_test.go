@@ -253,7 +253,7 @@ func TestPages_ASignatureIsOnWhatWasShown(t *testing.T) {
 	kim.submit("/days/"+day+"/sign", url.Values{}, http.StatusBadRequest)
 	kim.says(kim.submit("/days/"+day+"/sign", url.Values{"digest": digest[1:], "note": {"as the bank says"}}, http.StatusOK), "person:kim", "as the bank says")
 	kim.says(kim.open("/"), day, "person:kim", "2026-04-16 Thu not over yet")
-	kim.says(kim.open("/days/2026-04-16"), "No audit of this day was kept yet", "No cancels.")
+	kim.says(kim.open("/days/2026-04-16"), "2026-04-16 Thu not over yet", "No audit of this day was kept yet", "No cancels.")
 	if got := kim.open("/days/2026-04-17"); got.status != http.StatusNotFound {
 		t.Errorf("a day that has not come: got %d, want 404", got.status)
 	}

@@ -22,6 +22,7 @@ type dayData struct {
 
 	Before, After ledger.Day
 	MaySign       bool
+	Running       bool // the day is not over
 }
 
 // Day serves GET /days/{day}: the newest statement of a day, who signed it, and its runs.
@@ -39,6 +40,7 @@ func (p *Pages) Day(w http.ResponseWriter, r *http.Request, who people.Account) 
 	}
 	return p.write(w, r, http.StatusOK, pageDay, dayData{
 		DayDetail: d, Before: ledger.DayOf(day.Start().Add(-1)), After: day.Next(), MaySign: who.May(people.MaySign),
+		Running: day == ledger.DayOf(p.cfg.Now()),
 	})
 }
 
