@@ -40,7 +40,7 @@ CREATE TABLE deeds (
     actor   text NOT NULL CONSTRAINT deeds_has_actor CHECK (actor <> ''),
     action  text NOT NULL CONSTRAINT deeds_action_known CHECK (action IN
         ('account_made', 'roles_set', 'password_given', 'password_chosen', 'account_disabled', 'account_enabled',
-         'signed_in', 'sign_in_refused', 'signed_out', 'report_taken')),
+         'signed_in', 'sign_in_refused', 'signed_out', 'report_taken', 'gateway_asked')),
     subject text NOT NULL,
     detail  text NOT NULL,
     source  text NOT NULL

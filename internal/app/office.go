@@ -90,7 +90,7 @@ func newPages(a *App, adapter *web.Adapter) (*pages.Pages, *people.Sessions, err
 	}
 	sessions := people.NewSessions(a.features.people, strings.HasPrefix(a.cfg.PagesURL, "https://"), adapter.Fail)
 	p, err := pages.New(pages.Config{
-		DB: a.reads, Auditor: a.features.reconcile.Auditor, Days: days, Desk: a.features.desk, Reporter: reporter,
+		DB: a.reads, Auditor: a.features.reconcile.Auditor, Days: days, Desk: a.features.desk, Reporter: reporter, Asker: a.features.reconcile.Sweeper,
 		Accounts: a.features.people, Sessions: sessions, Adapter: adapter, Trusted: proxies, Outcomes: outcomes, Now: a.cfg.Now,
 	})
 	return p, sessions, err

@@ -300,6 +300,32 @@ func TestPages_Files(t *testing.T) {
 	}
 }
 
+// Who may has the gateway asked at once, and what it says is in the books then.
+func TestPages_AskTheGateway(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, office, lazy)
+	key := w.sell("order-1", 30_000)
+	w.dashboard(key, 10_000) // whose notice does not come
+	kim, park := w.as("kim", people.RoleFinance), w.as("park", people.RoleViewer)
+	if page := park.open("/orders/order-1"); strings.Contains(page.body, "/ask") {
+		t.Error("a viewer is shown a way to ask")
+	}
+	park.submit("/payments/"+key+"/ask", nil, http.StatusForbidden)
+	kim.says(kim.open("/orders/order-1"), "Ask the gateway now")
+	kim.says(kim.submit("/payments/"+key+"/ask", nil, http.StatusOK), "PARTIAL_CANCELED", "it was new, and is in the books now · partially canceled")
+	kim.says(kim.submit("/payments/"+key+"/ask", nil, http.StatusOK), "they say so already")
+	w.sim.Fail(tosssim.Fault{Op: tosssim.Get, Kind: tosssim.Status, Code: 500, N: -1})
+	kim.says(kim.submit("/payments/"+key+"/ask", nil, http.StatusBadGateway), "The gateway gave no answer")
+	w.sim.Heal()
+	kim.submit("/payments/never-seen/ask", nil, http.StatusNotFound)
+	if got := w.text(`SELECT channel FROM cancels`); got != "manual" {
+		t.Errorf("the cancel was learned by %s, want manual", got)
+	}
+	if got := w.number(`SELECT count(*) FROM deeds WHERE action = 'gateway_asked' AND subject = $1`, "payment "+key); got != 3 {
+		t.Errorf("%d questions stand in the trail, want 3", got)
+	}
+}
+
 func TestPages_Deliveries(t *testing.T) {
 	t.Parallel()
 	w, _ := closedWorld(t, office)

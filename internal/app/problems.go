@@ -98,6 +98,7 @@ func pageProblems() []web.ProblemRow {
 	return []web.ProblemRow{
 		{Err: pages.ErrNotAllowed, Status: http.StatusForbidden, Code: "not_allowed", Title: "Your roles do not allow this"},
 		{Err: pages.ErrSending, Status: http.StatusServiceUnavailable, Code: "files_under_way", Title: "Other files are being made; try again in a moment"},
+		{Err: reconcile.ErrUnasked, Status: http.StatusBadGateway, Code: "gateway_unasked", Title: "The gateway gave no answer about the payment"},
 		{Err: pages.ErrForm, Status: http.StatusBadRequest, Code: "form_malformed", Title: "The form is not the one that the page has"},
 	}
 }

@@ -145,6 +145,7 @@ func pageRoutes(p *pages.Pages, sessions *people.Sessions, adapter *web.Adapter,
 		r.Get("/mismatches", p.May(people.MayView, p.Mismatches))
 		r.Get("/mismatches/{mismatch_id}", p.May(people.MayView, p.Mismatch))
 		r.Post("/mismatches/{mismatch_id}/{step}", p.May(people.MayView, p.StepMismatch)) // each step asks for more
+		r.Post("/payments/{payment_key}/ask", p.May(people.MayAsk, p.Ask))
 		r.Get("/deliveries", p.May(people.MayView, p.Deliveries))
 		r.Get("/orders/{order_id}", p.May(people.MayView, p.Order))
 	})

@@ -25,13 +25,14 @@ const (
 	ActionSignInRefused  Action = "sign_in_refused"
 	ActionSignedOut      Action = "signed_out"
 	ActionReportTaken    Action = "report_taken" // as a file
+	ActionGatewayAsked   Action = "gateway_asked"
 )
 
 // Actions lists every action.
 func Actions() []Action {
 	return []Action{
 		ActionAccountMade, ActionRolesSet, ActionPasswordGiven, ActionPasswordChosen, ActionDisabled, ActionEnabled,
-		ActionSignedIn, ActionSignInRefused, ActionSignedOut, ActionReportTaken,
+		ActionSignedIn, ActionSignInRefused, ActionSignedOut, ActionReportTaken, ActionGatewayAsked,
 	}
 }
 

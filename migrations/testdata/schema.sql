@@ -1037,7 +1037,7 @@ CREATE TABLE public.deeds (
     subject text NOT NULL,
     detail text NOT NULL,
     source text NOT NULL,
-    CONSTRAINT deeds_action_known CHECK ((action = ANY (ARRAY['account_made'::text, 'roles_set'::text, 'password_given'::text, 'password_chosen'::text, 'account_disabled'::text, 'account_enabled'::text, 'signed_in'::text, 'sign_in_refused'::text, 'signed_out'::text, 'report_taken'::text]))),
+    CONSTRAINT deeds_action_known CHECK ((action = ANY (ARRAY['account_made'::text, 'roles_set'::text, 'password_given'::text, 'password_chosen'::text, 'account_disabled'::text, 'account_enabled'::text, 'signed_in'::text, 'sign_in_refused'::text, 'signed_out'::text, 'report_taken'::text, 'gateway_asked'::text]))),
     CONSTRAINT deeds_has_actor CHECK ((actor <> ''::text))
 );
 

@@ -83,6 +83,7 @@ func (s words) functions() template.FuncMap {
 		"count":    count,
 		"style":    verdictStyle,
 		"evidence": evidence,
+		"outcome":  s.outcome,
 		"report": func(kind reportKind) string {
 			return s.language.Column("report", strings.ReplaceAll(string(kind), "-", "_"))
 		},
@@ -106,6 +107,29 @@ func (s words) say(text string, values ...any) string {
 	}
 	return fmt.Sprintf(text, values...)
 }
+
+// outcome is what the books made of an answer of the gateway's.
+func (s words) outcome(o ledger.Outcome) string {
+	switch o {
+	case ledger.OutcomeApplied:
+		return s.say(saidApplied)
+	case ledger.OutcomeUnchanged:
+		return s.say(saidUnchanged)
+	case ledger.OutcomePending:
+		return s.say(saidPending)
+	case ledger.OutcomeConflict:
+		return s.say(saidConflict)
+	}
+	return string(o)
+}
+
+// What the books made of an answer.
+const (
+	saidApplied   = "it was new, and is in the books now"
+	saidUnchanged = "they say so already"
+	saidPending   = "unchanged; the gateway is still working on it"
+	saidConflict  = "unchanged; the gateway contradicts them, which is a mismatch now"
+)
 
 // weekday is the day of the week of a business day.
 func (s words) weekday(day ledger.Day) string {

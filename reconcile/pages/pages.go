@@ -26,6 +26,7 @@ type Config struct {
 	Days     *reconcile.Auditor // look-ups of days
 	Desk     *desk.Desk
 	Reporter *report.Reporter
+	Asker    Asker
 	Accounts *people.Accounts
 	Sessions *people.Sessions
 	Adapter  *web.Adapter
@@ -36,8 +37,8 @@ type Config struct {
 
 func (c Config) validate() error {
 	switch {
-	case c.DB == nil, c.Auditor == nil, c.Days == nil, c.Desk == nil, c.Reporter == nil:
-		return errors.New("pages: DB, Auditor, Days, Desk and Reporter are required")
+	case c.DB == nil, c.Auditor == nil, c.Days == nil, c.Desk == nil, c.Reporter == nil, c.Asker == nil:
+		return errors.New("pages: DB, Auditor, Days, Desk, Reporter and Asker are required")
 	case c.Accounts == nil, c.Sessions == nil, c.Adapter == nil:
 		return errors.New("pages: Accounts, Sessions and Adapter are required")
 	case len(c.Outcomes) == 0, c.Now == nil:

@@ -30,11 +30,12 @@ const (
 	pageMismatch   = "mismatch"
 	pageReport     = "report"
 	pageDeliveries = "deliveries"
+	pageAsked      = "asked"
 	pageProblem    = "problem"
 )
 
 func pageNames() []string {
-	return []string{pageSignIn, pagePassword, pageOverview, pageDay, pageMismatches, pageMismatch, pageReport, pageDeliveries, pageProblem}
+	return []string{pageSignIn, pagePassword, pageOverview, pageDay, pageMismatches, pageMismatch, pageReport, pageDeliveries, pageAsked, pageProblem}
 }
 
 // parseTemplates reads every page once for each language: its words are bound to it.

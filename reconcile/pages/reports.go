@@ -50,7 +50,7 @@ func (p *Pages) Report(w http.ResponseWriter, r *http.Request, who people.Accoun
 	format := report.Format(r.URL.Query().Get("format"))
 	switch {
 	case format == "":
-		return p.showReport(w, r, kind, maker)
+		return p.showReport(w, r, who, kind, maker)
 	case !slices.Contains(report.Formats(), format):
 		return fmt.Errorf("the format: %w", ErrForm)
 	case !who.May(people.MayExport):
@@ -60,7 +60,7 @@ func (p *Pages) Report(w http.ResponseWriter, r *http.Request, who people.Accoun
 }
 
 // Order serves GET /orders/{order_id}: everything that is known of one order, in the order in which it happened.
-func (p *Pages) Order(w http.ResponseWriter, r *http.Request, _ people.Account) error {
+func (p *Pages) Order(w http.ResponseWriter, r *http.Request, who people.Account) error {
 	id, err := url.PathUnescape(chi.URLParam(r, "order_id"))
 	if err != nil {
 		return ledger.ErrNotFound
@@ -69,7 +69,7 @@ func (p *Pages) Order(w http.ResponseWriter, r *http.Request, _ people.Account) 
 	if err != nil {
 		return err
 	}
-	return p.showReport(w, r, reportOrder, maker)
+	return p.showReport(w, r, who, reportOrder, maker)
 }
 
 // maker reads from the query what the report is of.
@@ -138,6 +138,7 @@ type reportData struct {
 	Tables []shownTable
 	Files  []file
 	AsOf   bool // it is of a moment that can be chosen
+	Ask    bool // who looks may have the gateway asked about the payments in it
 }
 
 type shownFact struct{ Name, Value string }
@@ -153,6 +154,7 @@ type shownColumn struct {
 	Name   string
 	Number bool
 	Order  bool // its cells name orders
+	Pay    bool // its cells are the keys of the payments that the table is of
 	Long   bool // its cells may be long
 }
 
@@ -165,9 +167,9 @@ type file struct {
 // errEnough ends a table of which enough is shown.
 var errEnough = errors.New("enough rows")
 
-func (p *Pages) showReport(w http.ResponseWriter, r *http.Request, kind reportKind, make maker) error {
+func (p *Pages) showReport(w http.ResponseWriter, r *http.Request, who people.Account, kind reportKind, make maker) error {
 	language := languageOf(r)
-	d := reportData{Kind: kind, Query: r.URL.Query(), AsOf: kind == reportTrialBalance}
+	d := reportData{Kind: kind, Query: r.URL.Query(), AsOf: kind == reportTrialBalance, Ask: who.May(people.MayAsk)}
 	if kind == reportOrder {
 		id, _ := url.PathUnescape(chi.URLParam(r, "order_id"))
 		d.Query.Set("order_id", cmp.Or(id, d.Query.Get("order_id")))
@@ -206,7 +208,7 @@ func show(t report.Table, language report.Language) (shownTable, error) {
 	for _, c := range t.Columns {
 		shown.Columns = append(shown.Columns, shownColumn{
 			Name: language.Column(t.Name, c.Name), Number: c.Type == report.TypeMoney || c.Type == report.TypeCount, Order: c.Name == "order_id",
-			Long: c.Type == report.TypeText,
+			Long: c.Type == report.TypeText, Pay: t.Name == "payments" && c.Name == "payment_key",
 		})
 	}
 	if t.Rows == nil {

@@ -56,6 +56,11 @@ var koreanTexts = map[string]string{
 	"Deliveries": "웹훅 수신", "Outcome": "결과", "Received": "수신시각", "Redelivery": "재전송", "Notice": "통지", "Answer": "응답", "after": "소요",
 	"closed after a crash": "장애 뒤 정리됨", "The newest were looked through; older ones may have this outcome too.": "최근 것만 찾았습니다. 더 오래된 것에도 있을 수 있습니다.",
 
+	// Asking the gateway.
+	"The gateway was asked": "PG에 조회했습니다", "The gateway says": "PG 응답", "Back to order %s": "주문 %s(으)로", "Ask the gateway now": "지금 PG에 조회",
+	saidApplied: "새로운 내용이어서 장부에 반영했습니다", saidUnchanged: "장부와 같습니다", saidPending: "그대로입니다. PG가 아직 처리 중입니다",
+	saidConflict: "그대로입니다. PG와 장부가 달라 불일치로 남겼습니다",
+
 	// Reports.
 	"What had occurred by": "발생 기준시각", "as it was known at": "기록 기준시각", "As a file:": "파일:", "There is more; the file has all of it.": "더 있습니다. 파일에는 모두 있습니다.",
 	"Trial balance": "시산표", "Report of the day": "영업일 보고서",
@@ -73,6 +78,7 @@ func InKorean(title string) (korean string, ok bool) {
 //
 //nolint:gochecknoglobals // a dictionary
 var koreanProblems = map[string]string{
+	"The gateway gave no answer about the payment": "PG가 이 결제에 답하지 않았습니다",
 	"Internal error": "내부 오류",
 	"Other files are being made; try again in a moment": "다른 파일을 만드는 중입니다. 잠시 뒤에 다시 하십시오",
 	"Your roles do not allow this":                      "권한이 없습니다", "The form is not the one that the page has": "화면의 양식과 다릅니다",

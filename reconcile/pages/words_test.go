@@ -19,7 +19,7 @@ func TestWords_EveryTextIsInKorean(t *testing.T) {
 	t.Parallel()
 	texts := []string{
 		"Cancels of each day: canceled orders, pending, accepted, unexplained", "gateway",
-		whyDiffers, whyPassword, whyOld,
+		whyDiffers, whyPassword, whyOld, saidApplied, saidUnchanged, saidPending, saidConflict,
 	}
 	err := fs.WalkDir(files, "templates", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
