@@ -238,6 +238,41 @@ func TestPages_TwoPeopleResolve(t *testing.T) {
 	lee.says(lee.open("/"), "No open mismatches.")
 }
 
+// A step with many is one with each: what one does not allow keeps the others from nothing, and nothing is done twice.
+func TestPages_ManyAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, office)
+	small, large, other := w.mismatch(1, 5_000), w.mismatch(2, 5_000_000), w.mismatch(3, 7_000)
+	kim, park := w.as("kim", people.RoleFinance), w.as("park", people.RoleViewer)
+	if page := park.open("/mismatches"); strings.Contains(page.body, "checkbox") {
+		t.Error("a viewer is shown what a viewer may not do")
+	}
+	chosen := func(ids ...int64) (all []string) {
+		for _, id := range ids {
+			all = append(all, fmt.Sprintf("%d.%d", id, w.number(`SELECT revision FROM mismatches WHERE mismatch_id = $1`, id)))
+		}
+		return all
+	}
+	park.submit("/mismatches", url.Values{"step": {"acknowledge"}, "chosen": chosen(small)}, http.StatusForbidden)
+	for _, form := range []url.Values{
+		{"step": {"acknowledge"}},
+		{"step": {"reopen"}, "chosen": chosen(small)},
+		{"step": {"acknowledge"}, "chosen": {"x.1"}},
+		{"step": {"acknowledge"}, "chosen": {fmt.Sprint(small)}},
+	} {
+		kim.submit("/mismatches", form, http.StatusBadRequest)
+	}
+	seen := chosen(small, large, other)
+	kim.says(kim.submit("/mismatches", url.Values{"step": {"acknowledge"}, "chosen": append(seen, "999.1")}, http.StatusOK), "3 of 4: done", "999", "not in the books")
+	kim.says(kim.submit("/mismatches", url.Values{"step": {"acknowledge"}, "chosen": seen}, http.StatusOK), "0 of 3: done", "has changed since")
+	kim.says(kim.submit("/mismatches", url.Values{"step": {"resolve"}, "as": {"accepted"}, "chosen": chosen(small)}, http.StatusOK), "0 of 1: done", "say why")
+	kim.says(kim.submit("/mismatches", url.Values{"step": {"resolve"}, "as": {"accepted"}, "note": {"written off"}, "chosen": chosen(small, large)}, http.StatusOK),
+		"2 of 2: done", "resolved", "acknowledged · proposed")
+	if got := w.number(`SELECT count(*) FROM mismatches WHERE status = 'resolved'`); got != 1 {
+		t.Errorf("%d are resolved, want the small one alone", got)
+	}
+}
+
 func TestPages_ASignatureIsOnWhatWasShown(t *testing.T) {
 	t.Parallel()
 	const day = "2026-04-15"

@@ -143,6 +143,7 @@ func pageRoutes(p *pages.Pages, sessions *people.Sessions, adapter *web.Adapter,
 		r.Get("/", p.May(people.MayView, p.Overview))
 		r.Get("/days/{day}", p.May(people.MayView, p.Day))
 		r.Get("/mismatches", p.May(people.MayView, p.Mismatches))
+		r.Post("/mismatches", p.May(people.MayWork, p.StepMismatches))
 		r.Get("/mismatches/{mismatch_id}", p.May(people.MayView, p.Mismatch))
 		r.Post("/mismatches/{mismatch_id}/{step}", p.May(people.MayView, p.StepMismatch)) // each step asks for more
 		r.Post("/payments/{payment_key}/ask", p.May(people.MayAsk, p.Ask))

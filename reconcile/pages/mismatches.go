@@ -27,10 +27,12 @@ type mismatchesData struct {
 	Statuses []ledger.MismatchStatus
 	Kinds    []ledger.Kind
 	More     string // the address of the next page
+	Works    bool   // who looks may work on them
+	Me       ledger.Actor
 }
 
 // Mismatches serves GET /mismatches: those that are not resolved, or as the filter says, newest first.
-func (p *Pages) Mismatches(w http.ResponseWriter, r *http.Request, _ people.Account) error {
+func (p *Pages) Mismatches(w http.ResponseWriter, r *http.Request, who people.Account) error {
 	f, err := filterOf(r.URL.Query())
 	if err != nil {
 		return err
@@ -39,7 +41,13 @@ func (p *Pages) Mismatches(w http.ResponseWriter, r *http.Request, _ people.Acco
 	if err != nil {
 		return err
 	}
-	d := mismatchesData{MismatchList: list, Filter: f, Statuses: ledger.MismatchStatuses(), Kinds: ledger.Kinds()}
+	me, err := ledger.PersonActor(who.Name)
+	if err != nil {
+		return err
+	}
+	d := mismatchesData{
+		MismatchList: list, Filter: f, Statuses: ledger.MismatchStatuses(), Kinds: ledger.Kinds(), Works: who.May(people.MayWork), Me: me,
+	}
 	if list.Next != 0 {
 		query := r.URL.Query()
 		query.Set("before", strconv.FormatInt(list.Next, 10))

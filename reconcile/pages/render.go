@@ -30,12 +30,13 @@ const (
 	pageMismatch   = "mismatch"
 	pageReport     = "report"
 	pageDeliveries = "deliveries"
+	pageBulk       = "bulk"
 	pageAsked      = "asked"
 	pageProblem    = "problem"
 )
 
 func pageNames() []string {
-	return []string{pageSignIn, pagePassword, pageOverview, pageDay, pageMismatches, pageMismatch, pageReport, pageDeliveries, pageAsked, pageProblem}
+	return []string{pageSignIn, pagePassword, pageOverview, pageDay, pageMismatches, pageMismatch, pageReport, pageDeliveries, pageBulk, pageAsked, pageProblem}
 }
 
 // parseTemplates reads every page once for each language: its words are bound to it.

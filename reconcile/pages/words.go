@@ -65,6 +65,7 @@ var koreanTexts = map[string]string{
 	"What had occurred by": "발생 기준시각", "as it was known at": "기록 기준시각", "As a file:": "파일:", "There is more; the file has all of it.": "더 있습니다. 파일에는 모두 있습니다.",
 	"Trial balance": "시산표", "Report of the day": "영업일 보고서",
 
+	"Choose": "선택", "With those that are chosen": "선택한 항목", "Resolve, or propose to": "해결 또는 제안", "%s of %s: done": "%s / %s건 처리", "Not done": "처리하지 못함", "Done": "처리함",
 	"At": "시각", "Who": "누가", "What": "무엇을",
 }
 
