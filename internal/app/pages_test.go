@@ -361,6 +361,41 @@ func TestPages_AskTheGateway(t *testing.T) {
 	}
 }
 
+// An operator looks after the accounts of others, and nobody else does.
+func TestPages_Accounts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, office)
+	op, kim := w.as("op", people.RoleOperator), w.as("kim", people.RoleApprover)
+	for _, path := range []string{"/accounts", "/accounts/op/disable"} {
+		kim.submit(path, url.Values{"name": {"lee"}, "role": {"operator"}}, http.StatusForbidden)
+	}
+	if got := kim.open("/accounts"); got.status != http.StatusForbidden || strings.Contains(kim.open("/").body, "/accounts") {
+		t.Errorf("an approver is shown the accounts: %d", got.status)
+	}
+	page := op.submit("/accounts", url.Values{"name": {"lee"}, "role": {"viewer", "finance"}}, http.StatusOK)
+	password := regexp.MustCompile(`[A-Z2-7]{26}`).FindString(page.body)
+	lee := w.browse()
+	if got := lee.submit("/sign-in", url.Values{"name": {"lee"}, "password": {password}}, http.StatusOK); got.at != "/password" {
+		t.Errorf("with the password of the page the new account is at %s", got.at)
+	}
+	if strings.Contains(op.open("/accounts").body, password) {
+		t.Error("the password is shown a second time")
+	}
+	for path, want := range map[string]int{"/accounts/nobody/disable": 404, "/accounts/lee/delete": 404, "/accounts/op/disable": 403, "/accounts/OP/roles": 403, "/accounts/lee/roles": 400} {
+		op.submit(path, url.Values{}, want)
+	}
+	op.submit("/accounts", url.Values{"name": {"LEE"}, "role": {"viewer"}}, http.StatusConflict)
+	op.submit("/accounts", url.Values{"name": {"l e"}, "role": {"viewer"}}, http.StatusBadRequest)
+	op.submit("/accounts/kim/roles", url.Values{"role": {"viewer"}}, http.StatusOK)
+	op.submit("/accounts/lee/disable", nil, http.StatusOK)
+	if got := lee.open("/password"); !strings.HasPrefix(got.at, "/sign-in") {
+		t.Errorf("a disabled account goes on at %s", got.at)
+	}
+	op.says(op.open("/accounts"), "kim", "disabled", "roles set", "person:op", "account disabled")
+	id := w.mismatch(1, 5000)
+	kim.submit(fmt.Sprintf("/mismatches/%d/acknowledge", id), url.Values{"revision": {"1"}}, http.StatusForbidden)
+}
+
 func TestPages_Deliveries(t *testing.T) {
 	t.Parallel()
 	w, _ := closedWorld(t, office)

@@ -7,6 +7,7 @@ import (
 
 	"daesa/checkout"
 	"daesa/internal/admission"
+	"daesa/internal/people"
 	"daesa/internal/postgres"
 	"daesa/internal/web"
 	"daesa/ledger"
@@ -99,6 +100,10 @@ func pageProblems() []web.ProblemRow {
 		{Err: pages.ErrNotAllowed, Status: http.StatusForbidden, Code: "not_allowed", Title: "Your roles do not allow this"},
 		{Err: pages.ErrSending, Status: http.StatusServiceUnavailable, Code: "files_under_way", Title: "Other files are being made; try again in a moment"},
 		{Err: reconcile.ErrUnasked, Status: http.StatusBadGateway, Code: "gateway_unasked", Title: "The gateway gave no answer about the payment"},
+		{Err: people.ErrName, Status: http.StatusBadRequest, Code: "account_malformed", Title: "Not a name or a role that an account can have"},
+		{Err: people.ErrRole, Status: http.StatusBadRequest, Code: "account_malformed", Title: "Not a name or a role that an account can have"},
+		{Err: people.ErrAccountTaken, Status: http.StatusConflict, Code: "account_taken", Title: "There is an account of this name"},
+		{Err: people.ErrNoAccount, Status: http.StatusNotFound, Code: "account_not_found", Title: "There is no such account"},
 		{Err: pages.ErrForm, Status: http.StatusBadRequest, Code: "form_malformed", Title: "The form is not the one that the page has"},
 	}
 }

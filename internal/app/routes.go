@@ -151,6 +151,14 @@ func pageRoutes(p *pages.Pages, sessions *people.Sessions, adapter *web.Adapter,
 		r.Get("/orders/{order_id}", p.May(people.MayView, p.Order))
 	})
 
+	// Operators, a few times a year.
+	r.Group(func(r chi.Router) {
+		r.Use(web.Timeout(readingTimeout), sessions.Middleware)
+		r.Get("/accounts", p.May(people.MayManage, p.AccountList))
+		r.Post("/accounts", p.May(people.MayManage, p.AddAccount))
+		r.Post("/accounts/{name}/{step}", p.May(people.MayManage, p.StepAccount))
+	})
+
 	// Reports, a few a day, each as long as it takes to read what it is of.
 	r.Group(func(r chi.Router) {
 		r.Use(web.Timeout(reportTimeout), sessions.Middleware)

@@ -31,12 +31,13 @@ const (
 	pageReport     = "report"
 	pageDeliveries = "deliveries"
 	pageBulk       = "bulk"
+	pageAccounts   = "accounts"
 	pageAsked      = "asked"
 	pageProblem    = "problem"
 )
 
 func pageNames() []string {
-	return []string{pageSignIn, pagePassword, pageOverview, pageDay, pageMismatches, pageMismatch, pageReport, pageDeliveries, pageBulk, pageAsked, pageProblem}
+	return []string{pageSignIn, pagePassword, pageOverview, pageDay, pageMismatches, pageMismatch, pageReport, pageDeliveries, pageBulk, pageAccounts, pageAsked, pageProblem}
 }
 
 // parseTemplates reads every page once for each language: its words are bound to it.

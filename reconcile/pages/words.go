@@ -52,6 +52,12 @@ var koreanTexts = map[string]string{
 	"the difference stays; the note says why":       "차이를 인정합니다. 사유를 비고에 적습니다",
 	"The cancel never happened, as the note proves": "취소가 일어나지 않았음을 비고로 증명합니다", "It happened under this transaction key": "이 거래키로 취소되었습니다",
 	"Propose": "제안", "Confirm as proposed": "제안대로 확인", "Let the proposal fall": "제안 철회", "Reopen": "다시 열기", "What was done": "처리 이력",
+	// Accounts.
+	"Accounts": "계정", "The password of %s, to be changed at the first sign-in. It is shown this once:": "%s의 임시 비밀번호입니다. 처음 로그인할 때 바꾸어야 하며, 지금 한 번만 보입니다:",
+	"Roles": "역할", "Signed in": "로그인", "State": "상태", "Set the roles": "역할 지정", "disabled": "사용 중지", "password to be changed": "임시 비밀번호",
+	"locked until %s": "%s까지 잠김", "New password": "새 임시 비밀번호", "Let in again": "다시 사용", "Let in no more": "사용 중지하기", "A new account": "새 계정",
+	"Make the account": "계정 만들기", "What people did": "사람이 한 일", "With": "대상", "Detail": "상세", "From": "접속 주소",
+
 	// Deliveries.
 	"Deliveries": "웹훅 수신", "Outcome": "결과", "Received": "수신시각", "Redelivery": "재전송", "Notice": "통지", "Answer": "응답", "after": "소요",
 	"closed after a crash": "장애 뒤 정리됨", "The newest were looked through; older ones may have this outcome too.": "최근 것만 찾았습니다. 더 오래된 것에도 있을 수 있습니다.",
@@ -82,7 +88,8 @@ var koreanProblems = map[string]string{
 	"The gateway gave no answer about the payment": "PG가 이 결제에 답하지 않았습니다",
 	"Internal error": "내부 오류",
 	"Other files are being made; try again in a moment": "다른 파일을 만드는 중입니다. 잠시 뒤에 다시 하십시오",
-	"Your roles do not allow this":                      "권한이 없습니다", "The form is not the one that the page has": "화면의 양식과 다릅니다",
+	"Not a name or a role that an account can have":     "계정의 이름이나 역할로 쓸 수 없습니다", "There is an account of this name": "이미 있는 이름입니다", "There is no such account": "없는 계정입니다",
+	"Your roles do not allow this": "권한이 없습니다", "The form is not the one that the page has": "화면의 양식과 다릅니다",
 	"A field is not what the route reads": "읽을 수 없는 값이 있습니다", "Not in the books": "장부에 없습니다", "Not a day": "날짜가 아닙니다",
 	"The mismatch does not allow this now": "지금은 할 수 없는 처리입니다", "Who proposed it cannot confirm it": "제안한 사람은 확인할 수 없습니다",
 	"The mismatch has changed since; look again": "그사이 불일치가 바뀌었습니다. 다시 확인하십시오", "The note is missing or cannot be kept": "비고가 없거나 저장할 수 없습니다",

@@ -127,6 +127,10 @@ var koreanWords = map[string]string{
 	"confirm_unknown": "승인 결과 확인", "cancel_claimed": "통지된 취소 확인", "cancel_listed": "목록의 취소 확인",
 	"cancel_in_progress": "처리 중 취소 확인", "deposit_watch": "입금 감시", "parked": "모르는 결제의 통지",
 
+	"viewer": "조회", "finance": "재무", "approver": "승인자", "operator": "운영",
+	"account_made": "계정 생성", "roles_set": "역할 지정", "password_given": "임시 비밀번호 발급", "password_chosen": "비밀번호 변경", "account_disabled": "계정 중지",
+	"account_enabled": "계정 재사용", "signed_in": "로그인", "sign_in_refused": "로그인 거부", "signed_out": "로그아웃", "report_taken": "보고서 내려받기",
+
 	"none": "거래 없음", "unrecognized": "모르는 상태",
 
 	// What the merchant and the customer are told, and the jobs that tell them.
