@@ -20,7 +20,7 @@ func JobKinds() []string { return jobKinds() }
 
 // PublicRoutes builds the public router once more, over a registry of its own.
 func PublicRoutes(a *App, registry *prometheus.Registry) (chi.Router, error) {
-	again := &App{cfg: a.cfg, log: a.log, registry: registry, features: a.features, reads: a.reads, limits: a.limits}
+	again := a.over(registry)
 	adapter, gates, err := newGates(again)
 	if err != nil {
 		return nil, err
@@ -30,7 +30,7 @@ func PublicRoutes(a *App, registry *prometheus.Registry) (chi.Router, error) {
 
 // PageRoutes builds the router of the pages once more, over a registry of its own.
 func PageRoutes(a *App, registry *prometheus.Registry) (chi.Router, error) {
-	again := &App{cfg: a.cfg, log: a.log, registry: registry, features: a.features, reads: a.reads, limits: a.limits}
+	again := a.over(registry)
 	adapter, gates, err := newGates(again)
 	if err != nil {
 		return nil, err
@@ -40,6 +40,11 @@ func PageRoutes(a *App, registry *prometheus.Registry) (chi.Router, error) {
 		return nil, err
 	}
 	return pageRoutes(pages, sessions, adapter, gates), nil
+}
+
+// over is the instance as far as its routes need it, over another registry.
+func (a *App) over(registry *prometheus.Registry) *App {
+	return &App{cfg: a.cfg, log: a.log, registry: registry, features: a.features, reads: a.reads, limits: a.limits}
 }
 
 // Limits are the connections of the rate limits.

@@ -262,6 +262,10 @@ func TestPages_ManyAtOnce(t *testing.T) {
 	} {
 		kim.submit("/mismatches", form, http.StatusBadRequest)
 	}
+	kim.says(kim.submit("/mismatches", url.Values{"step": {"acknowledge"}, "chosen": append(chosen(small), "x.1")}, http.StatusBadRequest), "Nothing was changed.")
+	if got := w.number(`SELECT count(*) FROM mismatches WHERE status <> 'open'`); got != 0 {
+		t.Errorf("a form that was refused changed %d", got)
+	}
 	seen := chosen(small, large, other)
 	kim.says(kim.submit("/mismatches", url.Values{"step": {"acknowledge"}, "chosen": append(seen, "999.1")}, http.StatusOK), "3 of 4: done", "999", "not in the books")
 	kim.says(kim.submit("/mismatches", url.Values{"step": {"acknowledge"}, "chosen": seen}, http.StatusOK), "0 of 3: done", "has changed since")
@@ -350,7 +354,11 @@ func TestPages_AskTheGateway(t *testing.T) {
 	kim.says(kim.submit("/payments/"+key+"/ask", nil, http.StatusOK), "PARTIAL_CANCELED", "it was new, and is in the books now · partially canceled")
 	kim.says(kim.submit("/payments/"+key+"/ask", nil, http.StatusOK), "they say so already")
 	w.sim.Fail(tosssim.Fault{Op: tosssim.Get, Kind: tosssim.Status, Code: 500, N: -1})
-	kim.says(kim.submit("/payments/"+key+"/ask", nil, http.StatusBadGateway), "The gateway gave no answer")
+	failed := kim.submit("/payments/"+key+"/ask", nil, http.StatusBadGateway)
+	kim.says(failed, "The gateway gave no answer")
+	if strings.Contains(failed.body, "Nothing was changed.") {
+		t.Error("of a failure on our side nobody can say that nothing was changed")
+	}
 	w.sim.Heal()
 	kim.submit("/payments/never-seen/ask", nil, http.StatusNotFound)
 	if got := w.text(`SELECT channel FROM cancels`); got != "manual" {
@@ -394,6 +402,28 @@ func TestPages_Accounts(t *testing.T) {
 	op.says(op.open("/accounts"), "kim", "disabled", "roles set", "person:op", "account disabled")
 	id := w.mismatch(1, 5000)
 	kim.submit(fmt.Sprintf("/mismatches/%d/acknowledge", id), url.Values{"revision": {"1"}}, http.StatusForbidden)
+}
+
+// An order is found under just the id that it has, however that is escaped in an address.
+func TestPages_OrdersByTheirIDs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, office)
+	b := w.as("park", people.RoleViewer)
+	for i, id := range []string{"a%41", "a%41/b", "주문 1", "a+b?c#d"} {
+		n := w.mismatch(i+1, 5000)
+		_, err := w.db.Exec(t.Context(), `UPDATE mismatches SET order_id = $1 WHERE mismatch_id = $2`, id, n)
+		w.must(err)
+		if got := b.open("/orders/" + url.PathEscape(id)); got.status != http.StatusOK || !strings.Contains(html.UnescapeString(got.body), "<h1>Order "+id+"</h1>") {
+			t.Errorf("%s: got %d\n%s", id, got.status, textOf(got.body))
+		}
+		link := regexp.MustCompile(`href="(/orders/[^"]*)"`).FindStringSubmatch(b.open(fmt.Sprintf("/mismatches/%d", n)).body)
+		if link == nil {
+			t.Fatalf("%s: the mismatch has no link to its order", id)
+		}
+		if got := b.open(html.UnescapeString(link[1])); !strings.Contains(html.UnescapeString(got.body), "<h1>Order "+id+"</h1>") {
+			t.Errorf("%s: the link %s leads to %d", id, link[1], got.status)
+		}
+	}
 }
 
 func TestPages_Deliveries(t *testing.T) {

@@ -5,14 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"daesa/internal/people"
-	"daesa/ledger"
 )
 
 // userCommand looks after the accounts of the pages, in the name of the user whom the operating system says.
@@ -132,11 +130,7 @@ func (c userCommand) print(stdout io.Writer, v any, text func(io.Writer)) error 
 func writeAccounts(w io.Writer, all []people.Account) {
 	fmt.Fprintln(w, "name\troles\tsigned in\tstate")
 	for _, a := range all {
-		roles := make([]string, len(a.Roles))
-		for i, r := range a.Roles {
-			roles[i] = string(r)
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", a.Name, strings.Join(roles, ","), inKorea(a.SignedIn), stateOf(a))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", a.Name, people.FormatRoles(a.Roles), inKorea(a.SignedIn), stateOf(a))
 	}
 }
 
@@ -163,5 +157,5 @@ func inKorea(t *time.Time) string {
 	if t == nil {
 		return "–"
 	}
-	return t.In(ledger.Seoul()).Format(time.DateTime)
+	return seoul(*t)
 }

@@ -84,7 +84,7 @@ func (a *Accounts) Add(ctx context.Context, by By, name string, roles []Role) (p
 	if err != nil {
 		return "", err
 	}
-	return password, a.write(ctx, Deed{By: by, Action: ActionAccountMade, Subject: name, Detail: written(roles)}, func(tx pgx.Tx, now time.Time) error {
+	return password, a.write(ctx, Deed{By: by, Action: ActionAccountMade, Subject: name, Detail: FormatRoles(roles)}, func(tx pgx.Tx, now time.Time) error {
 		_, err := tx.Exec(ctx, `
 			INSERT INTO accounts (name, roles, password, must_change, created_at, created_by)
 			VALUES (@name, @roles, @hash, true, @now, @by)`,
@@ -104,7 +104,7 @@ func (a *Accounts) SetRoles(ctx context.Context, by By, name string, roles []Rol
 	if len(roles) == 0 {
 		return ErrRole
 	}
-	deed := Deed{By: by, Action: ActionRolesSet, Subject: name, Detail: written(roles)}
+	deed := Deed{By: by, Action: ActionRolesSet, Subject: name, Detail: FormatRoles(roles)}
 	return a.change(ctx, deed, `UPDATE accounts SET roles = @roles WHERE lower(name) = lower(@name)`,
 		pgx.StrictNamedArgs{"name": name, "roles": roles})
 }
@@ -141,15 +141,7 @@ func (a *Accounts) Enable(ctx context.Context, by By, name string) error {
 
 // List reads all accounts, by name.
 func (a *Accounts) List(ctx context.Context) ([]Account, error) {
-	rows, err := a.db.Query(ctx, `SELECT `+accountColumns+` FROM accounts ORDER BY lower(name)`)
-	if err != nil {
-		return nil, fmt.Errorf("list the accounts: %w", err)
-	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByName[Account])
-	if err != nil {
-		return nil, fmt.Errorf("list the accounts: %w", err)
-	}
-	return all, nil
+	return postgres.Collect[Account](ctx, a.db, "the accounts", `SELECT `+accountColumns+` FROM accounts ORDER BY lower(name)`)
 }
 
 // Any reports whether there is an account at all.

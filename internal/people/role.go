@@ -78,3 +78,12 @@ func ParseRoles(text string) ([]Role, error) {
 	slices.SortFunc(roles, func(a, b Role) int { return slices.Index(Roles(), a) - slices.Index(Roles(), b) })
 	return slices.Compact(roles), nil
 }
+
+// FormatRoles writes roles as [ParseRoles] reads them.
+func FormatRoles(roles []Role) string {
+	words := make([]string, len(roles))
+	for i, r := range roles {
+		words[i] = string(r)
+	}
+	return strings.Join(words, ",")
+}

@@ -3,11 +3,12 @@ package people
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"daesa/internal/postgres"
 )
 
 // Action is what somebody did or looked at.
@@ -71,25 +72,9 @@ func (a *Accounts) Note(ctx context.Context, d Deed) error {
 
 // Deeds reads the newest lines of the trail, newest first.
 func (a *Accounts) Deeds(ctx context.Context, limit int) ([]Deed, error) {
-	rows, err := a.db.Query(ctx, `
+	return postgres.Collect[Deed](ctx, a.db, "the trail", `
 		SELECT at, actor, action, subject, detail, source
 		FROM deeds
 		ORDER BY deed_id DESC
 		LIMIT @limit`, pgx.StrictNamedArgs{"limit": limit})
-	if err != nil {
-		return nil, fmt.Errorf("read the trail: %w", err)
-	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByName[Deed])
-	if err != nil {
-		return nil, fmt.Errorf("read the trail: %w", err)
-	}
-	return all, nil
-}
-
-func written(roles []Role) string {
-	words := make([]string, len(roles))
-	for i, r := range roles {
-		words[i] = string(r)
-	}
-	return strings.Join(words, ",")
 }

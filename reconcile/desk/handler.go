@@ -224,14 +224,14 @@ func (d *Desk) Step(step ledger.Step) web.Handler {
 		}
 		after, err := d.Change(r.Context(), id, c)
 		if err != nil {
-			return explained(err)
+			return Explained(err)
 		}
 		return web.WriteJSON(w, http.StatusOK, after)
 	}
 }
 
-// explained lets the caller read why a step was not allowed.
-func explained(err error) error {
+// Explained lets the caller read why a step was not allowed.
+func Explained(err error) error {
 	for _, known := range []error{
 		ledger.ErrStep, ledger.ErrSecondPerson, ledger.ErrMoved, ledger.ErrNote, ledger.ErrResolution, ledger.ErrUnfixable, ledger.ErrRequestEnd,
 	} {
@@ -285,7 +285,7 @@ func (d *Desk) StepIncident(step ledger.Step) web.Handler {
 		}
 		after, err := d.ChangeIncident(r.Context(), id, c)
 		if err != nil {
-			return explained(err)
+			return Explained(err)
 		}
 		return web.WriteJSON(w, http.StatusOK, after)
 	}

@@ -4,10 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/url"
 	"unicode/utf8"
-
-	"github.com/go-chi/chi/v5"
 
 	"daesa/internal/people"
 	"daesa/internal/web"
@@ -31,7 +28,7 @@ type askedData struct {
 // Ask serves POST /payments/{payment_key}/ask: the gateway is asked now, and what it says is recorded. The trail has the
 // question before it is asked.
 func (p *Pages) Ask(w http.ResponseWriter, r *http.Request, who people.Account) error {
-	key, err := url.PathUnescape(chi.URLParam(r, "payment_key"))
+	key, err := web.PathText(r, "payment_key")
 	if err != nil || len(key) > 300 || !utf8.ValidString(key) {
 		return ledger.ErrNotFound
 	}

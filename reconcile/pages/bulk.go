@@ -50,12 +50,16 @@ func (p *Pages) StepMismatches(w http.ResponseWriter, r *http.Request, who peopl
 		return web.WithDetail(ErrForm, "choose between one and fifty mismatches")
 	}
 	d := bulkData{Step: step, Total: len(chosen)}
-	for _, text := range chosen {
-		id, change, err := chosenChange(text, r.PostForm, step, who)
-		if err != nil {
+	changes := make([]ledger.Change, len(chosen))
+	ids := make([]int64, len(chosen))
+	for i, text := range chosen { // all of the form is read before anything is done
+		var err error
+		if ids[i], changes[i], err = chosenChange(text, r.PostForm, step, who); err != nil {
 			return err
 		}
-		if err := d.make(r.Context(), p.cfg.Desk, id, change); err != nil {
+	}
+	for i, id := range ids {
+		if err := d.make(r.Context(), p.cfg.Desk, id, changes[i]); err != nil {
 			return err
 		}
 	}
@@ -69,7 +73,7 @@ func (d *bulkData) make(ctx context.Context, at *desk.Desk, id int64, change led
 	told, refused := errors.AsType[interface {
 		error
 		ProblemDetail() string
-	}](explained(err))
+	}](desk.Explained(err))
 	switch {
 	case err == nil:
 		d.Made = append(d.Made, after)

@@ -76,7 +76,7 @@ func (p *Pages) SignDay(w http.ResponseWriter, r *http.Request, who people.Accou
 	}
 	_, err = p.cfg.Auditor.Sign(r.Context(), reconcile.Signing{Day: day, By: by, Digest: digest, Note: r.PostForm.Get("note")})
 	if err != nil {
-		return explained(err)
+		return unsigned(err)
 	}
 	goTo(w, r, "/days/"+string(day))
 	return nil
@@ -90,10 +90,9 @@ func dayOf(r *http.Request) (ledger.Day, error) {
 	return day, nil
 }
 
-// explained lets people read why what they wanted was not done.
-func explained(err error) error {
+// unsigned lets people read why a day was not signed.
+func unsigned(err error) error {
 	for _, known := range []error{
-		ledger.ErrStep, ledger.ErrSecondPerson, ledger.ErrMoved, ledger.ErrNote, ledger.ErrResolution, ledger.ErrUnfixable, ledger.ErrRequestEnd,
 		reconcile.ErrDayNotClosed, reconcile.ErrDayDiffers, reconcile.ErrNotAcknowledged, reconcile.ErrSignature, reconcile.ErrClosingBusy,
 	} {
 		if errors.Is(err, known) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -21,7 +22,7 @@ import (
 const languageCookie = "language"
 
 // languageOf is the language of a request: the one chosen, else the browser's, else English.
-func languageOf(r *http.Request) report.Language {
+func (p *Pages) languageOf(r *http.Request) report.Language {
 	if chosen, err := r.Cookie(languageCookie); err == nil {
 		if l := report.Language(chosen.Value); l == report.Korean || l == report.English {
 			return l
@@ -31,7 +32,7 @@ func languageOf(r *http.Request) report.Language {
 	if err != nil {
 		return report.English
 	}
-	_, index, _ := language.NewMatcher([]language.Tag{language.English, language.Korean}).Match(preferred...)
+	_, index, _ := p.languages.Match(preferred...)
 	return []report.Language{report.English, report.Korean}[index]
 }
 
@@ -79,10 +80,11 @@ func (s words) functions() template.FuncMap {
 		"word":     func(w any) string { return s.language.Word(fmt.Sprint(w)) },
 		"sentence": s.language.Sentence,
 		"amount":   amount,
-		"decimal":  report.Grouped,
+		"decimal":  ledger.Grouped,
 		"count":    count,
 		"style":    verdictStyle,
 		"evidence": evidence,
+		"segment":  url.PathEscape, // of a path: templates leave what parts paths and queries as it is
 		"outcome":  s.outcome,
 		"report": func(kind reportKind) string {
 			return s.language.Column("report", strings.ReplaceAll(string(kind), "-", "_"))
@@ -142,16 +144,16 @@ func (s words) weekday(day ledger.Day) string {
 
 // amount is minor units of a currency with separators, without its code.
 func amount(minor int64, currency ledger.Currency) string {
-	return report.Grouped(ledger.Money{Minor: minor, Currency: currency}.Decimal())
+	return ledger.Grouped(ledger.Money{Minor: minor, Currency: currency}.Decimal())
 }
 
 // count is a number with separators.
 func count(n any) string {
 	switch n := n.(type) {
 	case int:
-		return report.Grouped(strconv.Itoa(n))
+		return ledger.Grouped(strconv.Itoa(n))
 	case *int:
-		return report.Grouped(strconv.Itoa(*n))
+		return ledger.Grouped(strconv.Itoa(*n))
 	}
 	return fmt.Sprint(n)
 }

@@ -167,7 +167,7 @@ func (p *Pages) StepMismatch(w http.ResponseWriter, r *http.Request, who people.
 		return err
 	}
 	if _, err := p.cfg.Desk.Change(r.Context(), id, change); err != nil {
-		return explained(err)
+		return desk.Explained(err)
 	}
 	goTo(w, r, fmt.Sprintf("/mismatches/%d", id))
 	return nil

@@ -2,7 +2,6 @@ package pages
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"daesa/internal/postgres"
 	"daesa/ledger"
 	"daesa/reconcile"
+	"daesa/reconcile/desk"
 )
 
 const (
@@ -29,9 +29,9 @@ type overviewData struct {
 	Standing *standing // nil: no audit was ever made
 	Risks    []risk
 	AtRisk   []ledger.Money
-	Unknown  int // mismatches whose amount nobody knows
-	Open     int // mismatches
-	Pending  pendingSoon
+	Unknown  int                // mismatches whose amount nobody knows
+	Open     int                // mismatches
+	Pending  []desk.PendingView // the one whose last chance comes first, if any
 	Notices  notices
 	Today    ledger.Day
 	Days     []reconcile.DaySummary
@@ -55,12 +55,6 @@ type risk struct {
 	Amount   int64           `db:"amount"`
 	Unknown  int             `db:"unknown"`
 	Oldest   time.Time       `db:"oldest"`
-}
-
-// pendingSoon is the cancel that is owed an answer whose last chance comes first.
-type pendingSoon struct {
-	LastChance *time.Time `db:"last_chance"`
-	OrderID    string     `db:"order_id"`
 }
 
 // notices is how the gateway's notices are doing, by the newest of them.
@@ -98,6 +92,11 @@ func (p *Pages) Overview(w http.ResponseWriter, r *http.Request, _ people.Accoun
 	if d.Days, err = p.cfg.Days.Days(r.Context(), from, to); err != nil {
 		return err
 	}
+	soonest, err := p.cfg.Desk.Pending(r.Context(), reconcile.PendingCursor{}, 1)
+	if err != nil {
+		return err
+	}
+	d.Pending = soonest.Pending
 	d.Today, d.Currency = to.Next(), plotted(d.Days)
 	return p.write(w, r, http.StatusOK, pageOverview, d)
 }
@@ -130,7 +129,7 @@ func (p *Pages) readOverview(ctx context.Context) (d overviewData, err error) {
 }
 
 func overviewIn(ctx context.Context, tx pgx.Tx, now time.Time) (d overviewData, err error) {
-	runs, err := collect[standing](ctx, tx, "the newest audit", `
+	runs, err := postgres.Collect[standing](ctx, tx, "the newest audit", `
 		SELECT verdict, as_of, started_at,
 			CASE WHEN jsonb_typeof(statement->'sums') = 'array' THEN statement->'sums' ELSE '[]' END AS sums,
 			CASE WHEN jsonb_typeof(statement->'reasons') = 'array' THEN statement->'reasons' ELSE '[]' END AS reasons
@@ -147,20 +146,7 @@ func overviewIn(ctx context.Context, tx pgx.Tx, now time.Time) (d overviewData, 
 	if err := d.readRisks(ctx, tx); err != nil {
 		return d, err
 	}
-	soon, err := collect[pendingSoon](ctx, tx, "the next last chance", `
-		SELECT w.deadline AS last_chance, COALESCE(p.order_id, '') AS order_id
-		FROM work w
-		LEFT JOIN payments p ON p.payment_key = w.payment_key
-		WHERE w.closed_at IS NULL AND w.kind IN ('cancel_claimed', 'cancel_listed', 'cancel_in_progress', 'cancel_request')
-		ORDER BY w.deadline, w.work_id
-		LIMIT 1`, pgx.StrictNamedArgs{})
-	if err != nil {
-		return d, err
-	}
-	if len(soon) > 0 {
-		d.Pending = soon[0]
-	}
-	all, err := collect[notices](ctx, tx, "how notices are doing", `
+	all, err := postgres.Collect[notices](ctx, tx, "how notices are doing", `
 		WITH newest AS MATERIALIZED (
 			SELECT received_at, outcome, reason,
 				outcome IN ('applied_full', 'applied_partial', 'duplicate_skipped') AS applied,
@@ -184,7 +170,7 @@ func overviewIn(ctx context.Context, tx pgx.Tx, now time.Time) (d overviewData, 
 
 // readRisks adds up what open mismatches put at risk.
 func (d *overviewData) readRisks(ctx context.Context, tx pgx.Tx) (err error) {
-	d.Risks, err = collect[risk](ctx, tx, "the money at risk", `
+	d.Risks, err = postgres.Collect[risk](ctx, tx, "the money at risk", `
 		SELECT kind, COALESCE(currency, '') AS currency, count(*)::integer AS count, COALESCE(sum(amount), 0)::bigint AS amount,
 			(count(*) FILTER (WHERE amount IS NULL))::integer AS unknown, min(opened_at) AS oldest
 		FROM mismatches
@@ -225,17 +211,4 @@ func cmpCurrency(a, b ledger.Currency) int {
 		return -1
 	}
 	return 1
-}
-
-// collect reads all rows of a query that has few.
-func collect[T any](ctx context.Context, db ledger.Querier, what, sql string, args pgx.StrictNamedArgs) ([]T, error) {
-	rows, err := db.Query(ctx, sql, args)
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", what, err)
-	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByName[T])
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", what, err)
-	}
-	return all, nil
 }

@@ -3,11 +3,13 @@ package pages
 import (
 	"context"
 	"errors"
+	"html/template"
 	"net/http"
 	"net/netip"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"golang.org/x/text/language"
 
 	"daesa/internal/people"
 	"daesa/internal/web"
@@ -50,8 +52,10 @@ func (c Config) validate() error {
 // Pages serves the pages.
 type Pages struct {
 	cfg       Config
-	templates map[report.Language]map[string]page
-	sending   chan struct{} // a place for each file that is being made
+	templates map[report.Language]map[string]*template.Template
+	style     style
+	languages language.Matcher // English, then Korean
+	sending   chan struct{}    // a place for each file that is being made
 }
 
 // New makes the Pages.
@@ -63,7 +67,14 @@ func New(cfg Config) (*Pages, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Pages{cfg: cfg, templates: templates, sending: make(chan struct{}, sendingAtOnce)}, nil
+	style, err := readStyle()
+	if err != nil {
+		return nil, err
+	}
+	return &Pages{
+		cfg: cfg, templates: templates, style: style, languages: language.NewMatcher([]language.Tag{language.English, language.Korean}),
+		sending: make(chan struct{}, sendingAtOnce),
+	}, nil
 }
 
 // Around goes around everything on the listener of the pages: whatever fails there, wherever, is told on a page.

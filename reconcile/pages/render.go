@@ -17,9 +17,6 @@ import (
 //go:embed templates static
 var files embed.FS
 
-// page is one page in one language.
-type page struct{ template *template.Template }
-
 // The pages, each a file of templates/.
 const (
 	pageSignIn     = "sign_in"
@@ -41,17 +38,17 @@ func pageNames() []string {
 }
 
 // parseTemplates reads every page once for each language: its words are bound to it.
-func parseTemplates() (map[report.Language]map[string]page, error) {
-	all := make(map[report.Language]map[string]page)
+func parseTemplates() (map[report.Language]map[string]*template.Template, error) {
+	all := make(map[report.Language]map[string]*template.Template)
 	for _, language := range []report.Language{report.English, report.Korean} {
-		all[language] = make(map[string]page)
+		all[language] = make(map[string]*template.Template)
 		for _, name := range pageNames() {
 			parsed, err := template.New("frame.html").Funcs(words{language}.functions()).Option("missingkey=error").
 				ParseFS(files, "templates/frame.html", "templates/parts.html", "templates/"+name+".html")
 			if err != nil {
 				return nil, fmt.Errorf("read the page %s: %w", name, err)
 			}
-			all[language][name] = page{parsed}
+			all[language][name] = parsed
 		}
 	}
 	return all, nil
@@ -71,9 +68,9 @@ type frame struct {
 
 // write writes a page whole, then sends it.
 func (p *Pages) write(w http.ResponseWriter, r *http.Request, status int, name string, data any) error {
-	language := languageOf(r)
+	language := p.languageOf(r)
 	f := frame{
-		Name: name, Language: language, Other: report.Korean, Who: whoOf(r.Context()), Here: r.URL.RequestURI(), Now: p.cfg.Now(), Style: stylePath(), Data: data,
+		Name: name, Language: language, Other: report.Korean, Who: whoOf(r.Context()), Here: r.URL.RequestURI(), Now: p.cfg.Now(), Style: p.style.path, Data: data,
 	}
 	if language == report.Korean {
 		f.Other = report.English
@@ -82,7 +79,7 @@ func (p *Pages) write(w http.ResponseWriter, r *http.Request, status int, name s
 		f.Here = "/"
 	}
 	var whole bytes.Buffer
-	if err := p.templates[language][name].template.Execute(&whole, f); err != nil {
+	if err := p.templates[language][name].Execute(&whole, f); err != nil {
 		return fmt.Errorf("write the page %s: %w", name, err)
 	}
 	header := w.Header()

@@ -1,7 +1,6 @@
 package pages
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,14 +42,15 @@ type maker func(ctx context.Context, write func(report.Report) error) error
 // ?day= of day, ?from=&to= of range, ?order_id= of order, ?as_of=&known_at= of trial-balance, both in Korean time.
 func (p *Pages) Report(w http.ResponseWriter, r *http.Request, who people.Account) error {
 	kind := reportKind(chi.URLParam(r, "kind"))
-	maker, err := p.maker(kind, r.URL.Query())
+	query := r.URL.Query()
+	maker, err := p.maker(kind, query)
 	if err != nil {
 		return err
 	}
-	format := report.Format(r.URL.Query().Get("format"))
+	format := report.Format(query.Get("format"))
 	switch {
 	case format == "":
-		return p.showReport(w, r, who, kind, maker)
+		return p.showReport(w, r, who, kind, query, maker)
 	case !slices.Contains(report.Formats(), format):
 		return fmt.Errorf("the format: %w", ErrForm)
 	case !who.May(people.MayExport):
@@ -61,15 +61,16 @@ func (p *Pages) Report(w http.ResponseWriter, r *http.Request, who people.Accoun
 
 // Order serves GET /orders/{order_id}: everything that is known of one order, in the order in which it happened.
 func (p *Pages) Order(w http.ResponseWriter, r *http.Request, who people.Account) error {
-	id, err := url.PathUnescape(chi.URLParam(r, "order_id"))
+	id, err := web.PathText(r, "order_id")
 	if err != nil {
 		return ledger.ErrNotFound
 	}
-	maker, err := p.maker(reportOrder, url.Values{"order_id": {id}})
+	query := url.Values{"order_id": {id}}
+	maker, err := p.maker(reportOrder, query)
 	if err != nil {
 		return err
 	}
-	return p.showReport(w, r, who, reportOrder, maker)
+	return p.showReport(w, r, who, reportOrder, query, maker)
 }
 
 // maker reads from the query what the report is of.
@@ -167,18 +168,15 @@ type file struct {
 // errEnough ends a table of which enough is shown.
 var errEnough = errors.New("enough rows")
 
-func (p *Pages) showReport(w http.ResponseWriter, r *http.Request, who people.Account, kind reportKind, make maker) error {
-	language := languageOf(r)
-	d := reportData{Kind: kind, Query: r.URL.Query(), AsOf: kind == reportTrialBalance, Ask: who.May(people.MayAsk)}
-	if kind == reportOrder {
-		id, _ := url.PathUnescape(chi.URLParam(r, "order_id"))
-		d.Query.Set("order_id", cmp.Or(id, d.Query.Get("order_id")))
-		d.Title = d.Query.Get("order_id")
-	}
+func (p *Pages) showReport(
+	w http.ResponseWriter, r *http.Request, who people.Account, kind reportKind, query url.Values, make maker,
+) error {
+	language := p.languageOf(r)
+	d := reportData{Kind: kind, Query: query, Title: query.Get("order_id"), AsOf: kind == reportTrialBalance, Ask: who.May(people.MayAsk)}
 	for _, format := range report.Formats() {
-		query := maps.Clone(d.Query)
-		query.Set("format", string(format))
-		d.Files = append(d.Files, file{format, "/reports/" + string(kind) + "?" + query.Encode()})
+		of := maps.Clone(query)
+		of.Set("format", string(format))
+		d.Files = append(d.Files, file{format, "/reports/" + string(kind) + "?" + of.Encode()})
 	}
 	err := make(r.Context(), func(told report.Report) error {
 		d.Facts, d.Tables = nil, nil

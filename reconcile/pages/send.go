@@ -45,7 +45,7 @@ func (p *Pages) sendReport(w http.ResponseWriter, r *http.Request, who people.Ac
 		return fmt.Errorf("make room for the file: %w", err)
 	}
 	defer func() { err = errors.Join(err, aside.Close(), os.Remove(aside.Name())) }()
-	language := languageOf(r)
+	language := p.languageOf(r)
 	if err := make(r.Context(), func(told report.Report) error { return told.Write(aside, format, language) }); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -15,14 +16,19 @@ import (
 
 const styleFile = "static/style.css"
 
-// stylePath is the address of the style sheet; it changes with what is in it, so that browsers may keep it.
-func stylePath() string {
+// style is the style sheet, and its address, which changes with what is in it, so that browsers may keep it.
+type style struct {
+	text []byte
+	path string
+}
+
+func readStyle() (style, error) {
 	text, err := files.ReadFile(styleFile)
 	if err != nil {
-		panic(err) // the file is part of the program
+		return style{}, fmt.Errorf("read the style sheet: %w", err)
 	}
 	sum := sha256.Sum256(text)
-	return "/static/style." + hex.EncodeToString(sum[:6]) + ".css"
+	return style{text: text, path: "/static/style." + hex.EncodeToString(sum[:6]) + ".css"}, nil
 }
 
 // Static serves GET /static/{file}.
@@ -30,14 +36,10 @@ func (p *Pages) Static(w http.ResponseWriter, r *http.Request) error {
 	if !strings.HasPrefix(chi.URLParam(r, "file"), "style.") {
 		return web.ErrNoRoute
 	}
-	text, err := files.ReadFile(styleFile)
-	if err != nil {
-		return err
-	}
-	if r.URL.Path == stylePath() {
+	if r.URL.Path == p.style.path {
 		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
 	w.Header().Set("Content-Type", "text/css; charset=utf-8")
-	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(text))
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(p.style.text))
 	return nil
 }

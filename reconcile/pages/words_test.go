@@ -81,7 +81,7 @@ func TestParseTemplates(t *testing.T) {
 	}
 	for language, pages := range all {
 		for _, name := range pageNames() {
-			if pages[name].template == nil {
+			if pages[name] == nil {
 				t.Errorf("no %s in %s", name, strings.ToUpper(string(language)))
 			}
 		}

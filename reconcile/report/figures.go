@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"daesa/internal/postgres"
 	"daesa/ledger"
 	"daesa/reconcile"
 )
@@ -118,7 +119,7 @@ func notSealed() []Fact {
 
 // one reads the one row of a query, or none.
 func one[T any](ctx context.Context, tx pgx.Tx, what, sql string, args pgx.StrictNamedArgs) (*T, error) {
-	all, err := collect[T](ctx, tx, what, sql, args)
+	all, err := postgres.Collect[T](ctx, tx, what, sql, args)
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}

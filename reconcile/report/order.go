@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"daesa/internal/postgres"
 	"daesa/ledger"
 )
 
@@ -68,7 +69,7 @@ func (o foundOrder) amount() Cell {
 }
 
 func findOrder(ctx context.Context, tx pgx.Tx, orderID string) (foundOrder, error) {
-	found, err := collect[foundOrder](ctx, tx, "the order", `
+	found, err := postgres.Collect[foundOrder](ctx, tx, "the order", `
 		SELECT o.order_id IS NOT NULL OR EXISTS (SELECT 1 FROM mismatches m WHERE m.order_id = @order_id) AS known,
 			COALESCE(o.name, '') AS name, COALESCE(o.status, '') AS status, COALESCE(o.currency, '') AS currency, o.amount,
 			COALESCE(o.credits, 0) AS credits, o.created_at, o.expires_at,
@@ -103,7 +104,7 @@ func jobsOf(ctx context.Context, tx pgx.Tx, events []string) ([]int64, error) {
 	}
 	jobs := []int64{}
 	for _, event := range events {
-		found, err := collect[job](ctx, tx, "the order's jobs", `SELECT id FROM river.river_job WHERE args @> @args::jsonb`,
+		found, err := postgres.Collect[job](ctx, tx, "the order's jobs", `SELECT id FROM river.river_job WHERE args @> @args::jsonb`,
 			pgx.StrictNamedArgs{"args": map[string]string{"event_id": event}})
 		if err != nil {
 			return nil, err
@@ -155,7 +156,7 @@ type paymentRow struct {
 }
 
 func paymentsOf(ctx context.Context, tx pgx.Tx, keys []string) ([]Row, error) {
-	all, err := collect[paymentRow](ctx, tx, "the order's payments", `
+	all, err := postgres.Collect[paymentRow](ctx, tx, "the order's payments", `
 		SELECT payment_key, status, surplus, method, currency, amount, captured, canceled, attempt, reason,
 			credits_granted, credits_revoked, undecided_since, created_at, updated_at
 		FROM payments

@@ -35,31 +35,15 @@ func (l Language) Cell(c Cell) string {
 	case Word:
 		return l.Word(string(v))
 	case Money:
-		return Grouped(ledger.Money(v).Decimal())
+		return ledger.Grouped(ledger.Money(v).Decimal())
 	case Count:
-		return Grouped(strconv.FormatInt(int64(v), 10))
+		return ledger.Grouped(strconv.FormatInt(int64(v), 10))
 	case Instant:
 		return inSeoul(v).Format(time.DateTime)
 	case Day:
 		return string(v)
 	}
 	return ""
-}
-
-// Grouped puts a comma after every three digits of a decimal number, counted from its point.
-func Grouped(number string) string {
-	digits, fraction, has := strings.Cut(number, ".")
-	sign := ""
-	if strings.HasPrefix(digits, "-") {
-		sign, digits = "-", digits[1:]
-	}
-	for at := len(digits) - 3; at > 0; at -= 3 {
-		digits = digits[:at] + "," + digits[at:]
-	}
-	if has {
-		digits += "." + fraction
-	}
-	return sign + digits
 }
 
 func spaced(word string) string { return strings.ReplaceAll(word, "_", " ") }

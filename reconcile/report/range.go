@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"daesa/internal/postgres"
 	"daesa/ledger"
 	"daesa/reconcile"
 )
@@ -71,7 +72,7 @@ type auditedDay struct {
 func (d auditedDay) audited() bool { return d.RunID != nil }
 
 func auditedDays(ctx context.Context, tx pgx.Tx, from, to ledger.Day) ([]auditedDay, error) {
-	return collect[auditedDay](ctx, tx, "the days", `
+	return postgres.Collect[auditedDay](ctx, tx, "the days", `
 		SELECT to_char(d, 'YYYY-MM-DD') AS day, r.run_id, COALESCE(r.verdict, '') AS verdict, r.as_of,
 			jsonb_build_object('sums', r.statement->'sums', 'captures', r.statement->'captures',
 				'lines', (SELECT jsonb_agg(l - 'entries') FROM jsonb_array_elements(NULLIF(r.statement->'lines', 'null')) AS l)) AS statement,

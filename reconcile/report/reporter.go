@@ -10,7 +10,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"daesa/internal/postgres"
-	"daesa/ledger"
 	"daesa/reconcile"
 )
 
@@ -53,17 +52,4 @@ func (r *Reporter) snapshot(ctx context.Context, fn func(tx pgx.Tx) error) error
 		}
 		return fn(tx)
 	})
-}
-
-// collect reads all rows of a query that has few.
-func collect[T any](ctx context.Context, db ledger.Querier, what, sql string, args pgx.StrictNamedArgs) ([]T, error) {
-	rows, err := db.Query(ctx, sql, args)
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", what, err)
-	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByName[T])
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", what, err)
-	}
-	return all, nil
 }
