@@ -178,8 +178,8 @@ func (c *Client) Reserve(ctx context.Context) (*Permit, error) {
 	began := time.Now()
 	refusal, ok := c.slots.Acquire(ctx)
 	c.cfg.Metrics.waited(time.Since(began))
-	c.load.Arrive(!ok && refusal == guard.RefusalCap)
 	if !ok {
+		c.load.Arrive(refusal == guard.RefusalCap)
 		c.cfg.Metrics.ended(began)
 		c.cfg.Metrics.refused(PathAsk, refusal)
 		return nil, &Unsent{Reason: refusal}
@@ -191,6 +191,7 @@ func (c *Client) Reserve(ctx context.Context) (*Permit, error) {
 		c.cfg.Metrics.refused(PathAsk, guard.RefusalBreaker)
 		return nil, &Unsent{Reason: guard.RefusalBreaker, RetryAfter: c.breaker.RetryAfter()}
 	}
+	c.load.Arrive(false) // what the breaker refuses asks nothing of the slots
 	c.cfg.Metrics.inFlight.WithLabelValues(string(PathAsk)).Inc()
 	return &Permit{client: c, token: token, began: began, since: time.Now(), until: began.Add(c.cfg.Limits.Total)}, nil
 }

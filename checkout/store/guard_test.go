@@ -278,3 +278,36 @@ func TestRelease_EndsByItselfAndWithItsContext(t *testing.T) {
 		}
 	})
 }
+
+// TestLoad_WhatTheBreakerRefusesAsksForNoSlot: in front of a store that hangs the breaker opens, and the rest of the buyers
+// never come to the slots. The share that the cap is predicted to refuse is of those that do: none.
+func TestLoad_WhatTheBreakerRefusesAsksForNoSlot(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		sim := storesim.New(storesim.Config{Secret: secret})
+		sim.Fail(storesim.Fault{Op: storesim.Ask, Kind: storesim.Delay, Delay: time.Minute, N: -1})
+		c := mustNew(t, testConfig(inProcess(sim.Handler())))
+		defer sim.Heal()
+		var group sync.WaitGroup
+		refused := 0
+		for i := range 30 * 50 {
+			if c.breaker.State() == guard.Open {
+				if _, err := ask(t, c, order(fmt.Sprint(i))); err == nil {
+					t.Fatal("asked past an open breaker")
+				}
+				refused++
+			} else {
+				group.Go(func() { _, _ = ask(t, c, order(fmt.Sprint(i))) })
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		group.Wait()
+		predicted, measured := c.load.Shares()
+		if refused < 1000 {
+			t.Fatalf("the breaker refused %d of 1,500: that shows nothing", refused)
+		}
+		if predicted != 0 || measured != 0 {
+			t.Errorf("predicted %.3f, measured %.3f of those that came to the slots, want none", predicted, measured)
+		}
+	})
+}

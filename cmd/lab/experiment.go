@@ -101,8 +101,8 @@ func (l *lab) perform(ctx context.Context, e experiment) error {
 	if err != nil {
 		return err
 	}
-	if len(found.Doubts) > 0 {
-		return fmt.Errorf("%w:\n  %s", errImpossible, strings.Join(found.Doubts, "\n  "))
+	if doubts := found.AllDoubts(); len(doubts) > 0 {
+		return fmt.Errorf("%w:\n  %s", errImpossible, strings.Join(doubts, "\n  "))
 	}
 	r := report.Report{
 		Result: found, Name: e.name, File: e.file, Command: l.command, At: began, Load: load, Took: time.Since(began),

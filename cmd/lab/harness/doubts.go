@@ -22,6 +22,13 @@ func (o Observed) Doubts() []string {
 	d.gateway()
 	d.money()
 	d.watch()
+	return d.found
+}
+
+// Unexported lists the names that were asked of a run's metrics and that the service does not export. It is asked last:
+// what an experiment claims may ask for more of them.
+func (o Observed) Unexported() []string {
+	d := &doubter{Observed: o}
 	for _, name := range o.Since.Metrics.Missing() {
 		d.unless(false, "the service exports no %s", name)
 	}

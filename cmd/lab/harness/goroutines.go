@@ -47,8 +47,16 @@ func countGoroutines(profile []byte) (g Goroutines, err error) {
 	return g, nil
 }
 
-// idle reports whether a stack is that of a connection, ours or a client's, without a request of this program on it.
+// idle reports whether a stack is that of a connection, ours or a client's, without a request of this program on it. Who
+// waits for the answer on a connection is no part of it.
 func idle(stack string) bool {
-	return strings.Contains(stack, "net/http.(*persistConn)") ||
-		strings.Contains(stack, "net/http.(*conn).serve") && !strings.Contains(stack, "daesa/") && !strings.Contains(stack, "net/http/pprof")
+	if strings.Contains(stack, "daesa/") || strings.Contains(stack, "net/http/pprof") {
+		return false
+	}
+	for _, loop := range []string{"net/http.(*persistConn).readLoop+", "net/http.(*persistConn).writeLoop+", "net/http.(*conn).serve+"} {
+		if strings.Contains(stack, loop) {
+			return true
+		}
+	}
+	return false
 }

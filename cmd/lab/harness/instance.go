@@ -80,7 +80,7 @@ func (i *Instance) Metrics(ctx context.Context) (Metrics, error) {
 	if err != nil {
 		return Metrics{}, err
 	}
-	return readMetrics(text)
+	return ReadMetrics(text)
 }
 
 func (i *Instance) private(ctx context.Context, path string) ([]byte, error) {

@@ -117,7 +117,7 @@ func TestStream_CountsFromTheInstantDue(t *testing.T) {
 
 func TestMetrics(t *testing.T) {
 	t.Parallel()
-	m, err := readMetrics([]byte(`# HELP x of something
+	m, err := ReadMetrics([]byte(`# HELP x of something
 x_total{path="confirm",reason="cap"} 3
 x_total{path="confirm",reason="breaker"} 4
 x_total{path="query",reason="cap"} 5

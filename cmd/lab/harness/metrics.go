@@ -16,8 +16,8 @@ type Metrics struct {
 	missing map[string]bool
 }
 
-// readMetrics reads the text format, of which we need numbers only.
-func readMetrics(text []byte) (Metrics, error) {
+// ReadMetrics reads the text format, of which we need numbers only.
+func ReadMetrics(text []byte) (Metrics, error) {
 	m := Metrics{map[string]float64{}, map[string]bool{}}
 	for line := range bytes.Lines(text) {
 		row := strings.TrimSpace(string(line))

@@ -18,6 +18,7 @@ func keep(r *report.Result, o harness.Observed) {
 		}
 	}
 	r.Doubts = append(r.Doubts, o.Doubts()...)
+	r.Last = append(r.Last, o.Unexported)
 	for _, s := range o.Load {
 		for _, one := range s.Sent {
 			r.Tables[0].Rows = append(r.Tables[0].Rows, []string{

@@ -216,8 +216,7 @@ func (size lunch) claims(r *report.Result, runs []lunchRun, quick bool) {
 			report.Short(run.peakStore.took.P95), report.Short(run.calmStore.took.P95))
 		long := m.Count("daesa_store_question_seconds_count") - m.Count("daesa_store_question_seconds_bucket", "le", "0.8")
 		beyond := m.Count("daesa_store_question_seconds_count") - m.Count("daesa_store_question_seconds_bucket", "le", "1")
-		ended := m.Count("daesa_store_answers_total", "path", "ask", "result", "timeout") +
-			m.Count("daesa_store_refusals_total", "path", "ask", "reason", "cap") + m.Count("daesa_store_refusals_total", "path", "ask", "reason", "deadline")
+		ended := m.Count("daesa_store_answers_total", "path", "ask", "result", "timeout") + m.Count("daesa_store_refusals_total", "path", "ask", "reason", "deadline")
 		r.ClaimTime(long <= ended+run.peakStore.asked/1000 && beyond == 0, "%s: nobody waits past 800 ms for a slot and the store's word together (%d do, of %d whose time was ended by us, %d of them past 1 s)", arm,
 			long, ended, beyond)
 		r.ClaimTime(confirms.Spread().P99 <= 1200*time.Millisecond, "%s: the buyers' p99 is %s, with the books and the gateway", arm, report.Short(confirms.Spread().P99))

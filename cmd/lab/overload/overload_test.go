@@ -3,10 +3,12 @@ package overload
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"daesa/cmd/lab/harness"
+	"daesa/cmd/lab/report"
 	"daesa/pgclient/tosssim"
 )
 
@@ -165,5 +167,43 @@ func TestComeback_Together(t *testing.T) {
 	}
 	if got := fmt.Sprint(counts); got != "map[a:2 b:2 c:2]" {
 		t.Errorf("got %s", got)
+	}
+}
+
+// TestKeep_AsksLastForWhatNobodyExports: a claim that reads a wrong name after a run was kept is doubted all the same.
+func TestKeep_AsksLastForWhatNobodyExports(t *testing.T) {
+	t.Parallel()
+	metrics, err := harness.ReadMetrics(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r report.Result
+	o := harness.Observed{Looks: []harness.Look{{}}, Since: harness.Snapshot{Metrics: metrics}}
+	keep(&r, o)
+	before := r.AllDoubts()
+	if n := o.Since.Metrics.Count("daesa_store_questions_renamed"); n != 0 {
+		t.Fatal(n)
+	}
+	if got := r.AllDoubts(); len(got) != len(before)+1 || !strings.Contains(got[len(got)-1], "exports no daesa_store_questions_renamed") {
+		t.Errorf("got doubts %q, want one more than %q", got, before)
+	}
+}
+
+// TestClaim502_OfNone: that no cancel was refused is no proof that it would have been refused in time.
+func TestClaim502_OfNone(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		sent  []harness.Sent
+		holds bool
+	}{
+		{[]harness.Sent{{Status: 200, Took: time.Second}}, false},
+		{[]harness.Sent{{Status: 200, Took: time.Second}, {Status: 502, Took: 3 * time.Second}}, true},
+		{[]harness.Sent{{Status: 502, Took: time.Second}, {Status: 502, Took: 4 * time.Second}}, false},
+	} {
+		var r report.Result
+		claim502(&r, harness.Observed{Load: []harness.Sending{{Stream: harness.Stream{Name: "notices"}, Sent: test.sent}}}, 3300*time.Millisecond)
+		if r.Claims[0].Holds != test.holds {
+			t.Errorf("%+v: holds is %t, want %t", test.sent, r.Claims[0].Holds, test.holds)
+		}
 	}
 }

@@ -104,8 +104,7 @@ func (run returned) row(r *report.Result) {
 }
 
 func (run returned) claims(r *report.Result, bound time.Duration, quick bool) {
-	silent := slowest502(run.outage.Of("notices"))
-	r.ClaimTime(silent <= bound, "%s: cancels whose question fails are answered 502 within %s (%s)", title(run.outage), report.Short(bound), report.Short(silent))
+	claim502(r, run.outage, bound)
 	burst := run.burst.Of("notices")
 	applied := burst.Count(harness.Answered(http.StatusOK, "applied_full"))
 	known := burst.Count(harness.Answered(http.StatusOK, "duplicate_skipped"))

@@ -5,7 +5,10 @@
 // is something else; it is printed, and the figures stand. Start reading at [Result].
 package report
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Claim is something the experiment says about the service.
 type Claim struct {
@@ -20,8 +23,9 @@ type Result struct {
 	Columns []string // the first is the figure's name
 	Rows    [][]string
 	Claims  []Claim
-	Doubts  []string // contradictions between its own figures
-	Tables  []Table  // every single measurement
+	Doubts  []string          // contradictions between its own figures
+	Last    []func() []string // doubts that can only be raised once everything else is said
+	Tables  []Table           // every single measurement
 	Plots   []NamedPlot
 	Notes   []string // sentences under the table
 }
@@ -60,6 +64,15 @@ func (r *Result) Unless(agree bool, format string, args ...any) {
 	if !agree {
 		r.Doubts = append(r.Doubts, fmt.Sprintf(format, args...))
 	}
+}
+
+// AllDoubts are those that were raised, and those that are raised last.
+func (r *Result) AllDoubts() []string {
+	doubts := slices.Clone(r.Doubts)
+	for _, last := range r.Last {
+		doubts = append(doubts, last()...)
+	}
+	return doubts
 }
 
 // Refuted is the first claim that does not hold, if any. In a quick run those about time do not count.
