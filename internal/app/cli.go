@@ -41,6 +41,7 @@ type cli struct {
 	SealKey   sealKeyCommand   `cmd:"" name:"seal-key" help:"Make a key that signs the journal's daily heads, and print its public half."`
 	Report    reportCommand    `cmd:"" help:"Write a report for finance: a day, a range of days, an order, the trial balance."`
 	Reconcile reconcileCommand `cmd:"" help:"Read any stretch of the past from the gateway's list, and say what it knows of each day."`
+	Replay    replayCommand    `cmd:"" help:"Take a delivery up again: shows each row that this would change; --apply does it."`
 	Import    importCommand    `cmd:"" help:"Take payments of the system before this one over, each proven by asking the gateway. Says what it would do; --apply does it."`
 	Mismatch  mismatchCommand  `cmd:"" help:"Work on what is wrong between the gateway's books and ours."`
 	Incident  incidentCommand  `cmd:"" help:"Work on storms of mismatches."`
@@ -176,6 +177,8 @@ func (c *cli) run(ctx context.Context, command string, stdout, stderr io.Writer)
 		return c.Day.run(ctx, command, c.DatabaseURL, log, stdout)
 	case "reconcile":
 		return c.Reconcile.run(ctx, c.DatabaseURL, log, stdout, stderr)
+	case "replay <delivery>":
+		err = c.Replay.run(ctx, c.DatabaseURL, log, stdout)
 	case "plan":
 		err = c.Plan.run(ctx, time.Now(), stdout)
 	case "pending":

@@ -91,7 +91,20 @@ func newPages(a *App, adapter *web.Adapter) (*pages.Pages, *people.Sessions, err
 	sessions := people.NewSessions(a.features.people, strings.HasPrefix(a.cfg.PagesURL, "https://"), adapter.Fail)
 	p, err := pages.New(pages.Config{
 		DB: a.reads, Auditor: a.features.reconcile.Auditor, Days: days, Desk: a.features.desk, Reporter: reporter, Asker: a.features.reconcile.Sweeper,
+		Replayer: replayer{a.features.webhook},
 		Accounts: a.features.people, Sessions: sessions, Adapter: adapter, Trusted: proxies, Outcomes: outcomes, Now: a.cfg.Now,
 	})
 	return p, sessions, err
+}
+
+// replayer lets the pages take deliveries up again.
+type replayer struct{ notices *webhook.Handler }
+
+// Replay takes one up again.
+func (r replayer) Replay(ctx context.Context, deliveryID int64, keep bool) (pages.Replayed, error) {
+	done, err := r.notices.Replay(ctx, deliveryID, keep)
+	return pages.Replayed{
+		Was: string(done.Was), Outcome: string(done.Outcome), Reason: done.Reason, Word: done.Word, Recorded: done.Recorded,
+		Detail: done.Detail, Changes: done.Changes, Kept: done.Kept,
+	}, err
 }

@@ -99,6 +99,10 @@ func pageProblems() []web.ProblemRow {
 	return []web.ProblemRow{
 		{Err: pages.ErrNotAllowed, Status: http.StatusForbidden, Code: "not_allowed", Title: "Your roles do not allow this"},
 		{Err: pages.ErrSending, Status: http.StatusServiceUnavailable, Code: "files_under_way", Title: "Other files are being made; try again in a moment"},
+		{Err: pages.ErrNoDelivery, Status: http.StatusNotFound, Code: "delivery_not_found", Title: "There is no such delivery"},
+		{Err: webhook.ErrNoDelivery, Status: http.StatusNotFound, Code: "delivery_not_found", Title: "There is no such delivery"},
+		{Err: webhook.ErrNothingKept, Status: http.StatusConflict, Code: "nothing_kept", Title: "Nothing is kept of what the delivery said"},
+		{Err: webhook.ErrUnasked, Status: http.StatusBadGateway, Code: "gateway_unasked", Title: "The gateway gave no answer about the payment"},
 		{Err: reconcile.ErrUnasked, Status: http.StatusBadGateway, Code: "gateway_unasked", Title: "The gateway gave no answer about the payment"},
 		{Err: people.ErrName, Status: http.StatusBadRequest, Code: "account_malformed", Title: "Not a name or a role that an account can have"},
 		{Err: people.ErrRole, Status: http.StatusBadRequest, Code: "account_malformed", Title: "Not a name or a role that an account can have"},

@@ -148,6 +148,7 @@ func pageRoutes(p *pages.Pages, sessions *people.Sessions, adapter *web.Adapter,
 		r.Post("/mismatches/{mismatch_id}/{step}", p.May(people.MayView, p.StepMismatch)) // each step asks for more
 		r.Post("/payments/{payment_key}/ask", p.May(people.MayAsk, p.Ask))
 		r.Get("/deliveries", p.May(people.MayView, p.Deliveries))
+		r.Get("/deliveries/{delivery_id}", p.May(people.MayView, p.Delivery))
 		r.Get("/orders/{order_id}", p.May(people.MayView, p.Order))
 	})
 
@@ -163,6 +164,13 @@ func pageRoutes(p *pages.Pages, sessions *people.Sessions, adapter *web.Adapter,
 	r.Group(func(r chi.Router) {
 		r.Use(web.Timeout(reportTimeout), sessions.Middleware)
 		r.Get("/reports/{kind}", p.May(people.MayView, p.Report))
+	})
+
+	// On-call, after an outage: a question to the gateway, and what its answer changes in the books.
+	r.Group(func(r chi.Router) {
+		r.Use(web.Timeout(moneyTimeout), sessions.Middleware)
+		r.Post("/deliveries/{delivery_id}/rehearse", p.May(people.MayReplay, p.RehearseDelivery))
+		r.Post("/deliveries/{delivery_id}/replay", p.May(people.MayReplay, p.ReplayDelivery))
 	})
 
 	// A signature closes its day once more, which takes as long as the day is large.

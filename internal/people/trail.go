@@ -27,13 +27,17 @@ const (
 	ActionSignedOut      Action = "signed_out"
 	ActionReportTaken    Action = "report_taken" // as a file
 	ActionGatewayAsked   Action = "gateway_asked"
+	ActionNoticeSeen     Action = "notice_seen"        // the masked body of one
+	ActionRehearsed      Action = "delivery_rehearsed" // nothing was changed
+	ActionReplayed       Action = "delivery_replayed"
 )
 
 // Actions lists every action.
 func Actions() []Action {
 	return []Action{
 		ActionAccountMade, ActionRolesSet, ActionPasswordGiven, ActionPasswordChosen, ActionDisabled, ActionEnabled,
-		ActionSignedIn, ActionSignInRefused, ActionSignedOut, ActionReportTaken, ActionGatewayAsked,
+		ActionSignedIn, ActionSignInRefused, ActionSignedOut, ActionReportTaken, ActionGatewayAsked, ActionNoticeSeen,
+		ActionRehearsed, ActionReplayed,
 	}
 }
 

@@ -1037,7 +1037,7 @@ CREATE TABLE public.deeds (
     subject text NOT NULL,
     detail text NOT NULL,
     source text NOT NULL,
-    CONSTRAINT deeds_action_known CHECK ((action = ANY (ARRAY['account_made'::text, 'roles_set'::text, 'password_given'::text, 'password_chosen'::text, 'account_disabled'::text, 'account_enabled'::text, 'signed_in'::text, 'sign_in_refused'::text, 'signed_out'::text, 'report_taken'::text, 'gateway_asked'::text]))),
+    CONSTRAINT deeds_action_known CHECK ((action = ANY (ARRAY['account_made'::text, 'roles_set'::text, 'password_given'::text, 'password_chosen'::text, 'account_disabled'::text, 'account_enabled'::text, 'signed_in'::text, 'sign_in_refused'::text, 'signed_out'::text, 'report_taken'::text, 'gateway_asked'::text, 'notice_seen'::text, 'delivery_rehearsed'::text, 'delivery_replayed'::text]))),
     CONSTRAINT deeds_has_actor CHECK ((actor <> ''::text))
 );
 
@@ -1051,7 +1051,7 @@ COMMENT ON COLUMN public.deeds.actor IS 'os:<user>, api:<key> or person:<account
 
 -- Name: COLUMN deeds.subject; Type: COMMENT; Schema: public; Owner: -
 
-COMMENT ON COLUMN public.deeds.subject IS 'The account, day, order or mismatch that it was done with.';
+COMMENT ON COLUMN public.deeds.subject IS 'The account, day, order, mismatch or delivery that it was done with.';
 
 -- Name: COLUMN deeds.source; Type: COMMENT; Schema: public; Owner: -
 

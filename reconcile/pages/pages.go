@@ -29,6 +29,7 @@ type Config struct {
 	Desk     *desk.Desk
 	Reporter *report.Reporter
 	Asker    Asker
+	Replayer Replayer
 	Accounts *people.Accounts
 	Sessions *people.Sessions
 	Adapter  *web.Adapter
@@ -39,8 +40,8 @@ type Config struct {
 
 func (c Config) validate() error {
 	switch {
-	case c.DB == nil, c.Auditor == nil, c.Days == nil, c.Desk == nil, c.Reporter == nil, c.Asker == nil:
-		return errors.New("pages: DB, Auditor, Days, Desk, Reporter and Asker are required")
+	case c.DB == nil, c.Auditor == nil, c.Days == nil, c.Desk == nil, c.Reporter == nil, c.Asker == nil, c.Replayer == nil:
+		return errors.New("pages: DB, Auditor, Days, Desk, Reporter, Asker and Replayer are required")
 	case c.Accounts == nil, c.Sessions == nil, c.Adapter == nil:
 		return errors.New("pages: Accounts, Sessions and Adapter are required")
 	case len(c.Outcomes) == 0, c.Now == nil:

@@ -27,6 +27,7 @@ const (
 	pageMismatch   = "mismatch"
 	pageReport     = "report"
 	pageDeliveries = "deliveries"
+	pageDelivery   = "delivery"
 	pageBulk       = "bulk"
 	pageAccounts   = "accounts"
 	pageAsked      = "asked"
@@ -34,7 +35,7 @@ const (
 )
 
 func pageNames() []string {
-	return []string{pageSignIn, pagePassword, pageOverview, pageDay, pageMismatches, pageMismatch, pageReport, pageDeliveries, pageBulk, pageAccounts, pageAsked, pageProblem}
+	return []string{pageSignIn, pagePassword, pageOverview, pageDay, pageMismatches, pageMismatch, pageReport, pageDeliveries, pageDelivery, pageBulk, pageAccounts, pageAsked, pageProblem}
 }
 
 // parseTemplates reads every page once for each language: its words are bound to it.

@@ -62,6 +62,14 @@ var koreanTexts = map[string]string{
 	"Deliveries": "웹훅 수신", "Outcome": "결과", "Received": "수신시각", "Redelivery": "재전송", "Notice": "통지", "Answer": "응답", "after": "소요",
 	"closed after a crash": "장애 뒤 정리됨", "The newest were looked through; older ones may have this outcome too.": "최근 것만 찾았습니다. 더 오래된 것에도 있을 수 있습니다.",
 
+	"Delivery": "수신", "Sent": "발신시각", "Body": "본문", "%s bytes, SHA-256": "%s바이트, SHA-256", "Nothing is kept of its body.": "본문은 남아 있지 않습니다.",
+	"What is kept of the body, without secrets and personal data": "보관 중인 본문 (비밀값과 개인정보 제외)", "Show what is kept of the body": "보관 중인 본문 보기",
+	"That you did stands in the trail.": "본 기록이 이력에 남습니다.", "Take it up again": "다시 처리", "Taken up again": "다시 처리했습니다",
+	"What taking it up again would do": "다시 처리하면 이렇게 됩니다", "Reason": "사유", "Rows that were written": "기록한 행",
+	"Rows that would be written; nothing was": "기록될 행 (아직 아무것도 기록하지 않았습니다)", "Table": "테이블", "Row": "행", "Column": "열", "Before": "전", "After": "후",
+	"No row of the books changes.": "장부에서 바뀌는 행이 없습니다.", "Show what that would change": "무엇이 바뀌는지 보기", "Do it": "실행",
+	"The gateway is asked about the payment now. Nothing is believed that the notice says.": "지금 PG에 이 결제를 조회합니다. 웹훅의 내용은 그대로 믿지 않습니다.",
+
 	// Asking the gateway.
 	"The gateway was asked": "PG에 조회했습니다", "The gateway says": "PG 응답", "Back to order %s": "주문 %s(으)로", "Ask the gateway now": "지금 PG에 조회",
 	saidApplied: "새로운 내용이어서 장부에 반영했습니다", saidUnchanged: "장부와 같습니다", saidPending: "그대로입니다. PG가 아직 처리 중입니다",
@@ -86,7 +94,8 @@ func InKorean(title string) (korean string, ok bool) {
 //nolint:gochecknoglobals // a dictionary
 var koreanProblems = map[string]string{
 	"The gateway gave no answer about the payment": "PG가 이 결제에 답하지 않았습니다",
-	"Internal error": "내부 오류",
+	"Internal error": "내부 오류", "There is no such delivery": "없는 수신입니다",
+	"Nothing is kept of what the delivery said":         "이 수신의 내용은 남아 있지 않습니다",
 	"Other files are being made; try again in a moment": "다른 파일을 만드는 중입니다. 잠시 뒤에 다시 하십시오",
 	"Not a name or a role that an account can have":     "계정의 이름이나 역할로 쓸 수 없습니다", "There is an account of this name": "이미 있는 이름입니다", "There is no such account": "없는 계정입니다",
 	"Your roles do not allow this": "권한이 없습니다", "The form is not the one that the page has": "화면의 양식과 다릅니다",

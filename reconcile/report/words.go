@@ -129,7 +129,8 @@ var koreanWords = map[string]string{
 
 	"viewer": "조회", "finance": "재무", "approver": "승인자", "operator": "운영",
 	"account_made": "계정 생성", "roles_set": "역할 지정", "password_given": "임시 비밀번호 발급", "password_chosen": "비밀번호 변경", "account_disabled": "계정 중지",
-	"account_enabled": "계정 재사용", "signed_in": "로그인", "sign_in_refused": "로그인 거부", "signed_out": "로그아웃", "report_taken": "보고서 내려받기",
+	"account_enabled": "계정 재사용", "signed_in": "로그인", "sign_in_refused": "로그인 거부", "signed_out": "로그아웃", "notice_seen": "웹훅 본문 열람", "delivery_rehearsed": "다시 처리 미리보기", "delivery_replayed": "다시 처리",
+	"report_taken": "보고서 내려받기",
 
 	"none": "거래 없음", "unrecognized": "모르는 상태",
 
