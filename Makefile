@@ -30,6 +30,10 @@ sim-guards: ## take out every guard of the audit and name the seed that notices;
 demo: setup ## run the whole story on this machine; ONCE=1 ends when it has been told
 	go run ./cmd/demo $(if $(ONCE),-once)
 
+.PHONY: restore-drill
+restore-drill: setup ## lose the books on purpose and get them back: back-up, loss, restore, proof
+	go run ./cmd/drill
+
 .PHONY: lint
 lint: ## check format and rules
 	@scripts/setup golangci-lint

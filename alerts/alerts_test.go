@@ -41,9 +41,24 @@ func TestAlerts_TellWhatAPersonNeeds(t *testing.T) {
 		if !saysMoney(description) {
 			t.Errorf("%s: the description does not say whether money is at risk: %s", r.Alert, description)
 		}
-		if got, want := r.Annotations["runbook"], "docs/runbooks/"+r.Alert+".md"; got != want {
-			t.Errorf("%s: got runbook %q, want %q", r.Alert, got, want)
-		}
+		checkLinks(t, r)
+	}
+	checkLinks(t, deadMansSwitch(t))
+	if r := deadMansSwitch(t); r.Alert != "DeadMansSwitch" || r.Expr != "vector(1)" || r.For != "" {
+		t.Errorf("got %+v, want an alert that fires always", r)
+	}
+}
+
+// checkLinks checks that an alert leads to its runbook, and to a page that there is.
+func checkLinks(t *testing.T, r rule) {
+	t.Helper()
+	if got, want := r.Annotations["runbook"], "docs/runbooks/"+r.Alert+".md"; got != want {
+		t.Errorf("%s: got runbook %q, want %q", r.Alert, got, want)
+	}
+	page, ok := strings.CutPrefix(r.Annotations["page"], "{{ $externalLabels.pages }}")
+	path, _, _ := strings.Cut(page, "?")
+	if routes := read(t, "../internal/app/testdata/page_routes.txt"); !ok || !strings.Contains("\n"+routes, "\nGET     "+path+" ") {
+		t.Errorf("%s: got page %q, want one of the pages", r.Alert, r.Annotations["page"])
 	}
 }
 
@@ -62,7 +77,7 @@ func saysMoney(description string) bool {
 func TestRunbooks_OnePerAlert(t *testing.T) {
 	t.Parallel()
 	var want []string
-	for _, r := range alertsOnly(t) {
+	for _, r := range append(alertsOnly(t), deadMansSwitch(t)) {
 		want = append(want, r.Alert)
 	}
 	slices.Sort(want)
@@ -166,9 +181,10 @@ func TestPromtool(t *testing.T) {
 		t.Skip("promtool is not installed; scripts/setup installs it")
 	}
 	for _, arguments := range [][]string{
-		{"check", "rules", "rules.yaml"},
+		{"check", "rules", "rules.yaml", "switch_rules.yaml"},
 		{"check", "rules", planRules(t)},
 		{"check", "config", "../deploy/prometheus.yml"},
+		{"check", "config", "../deploy/prometheus-compose.yml"},
 		append([]string{"test", "rules"}, scenarioFiles()...),
 	} {
 		out, err := exec.CommandContext(t.Context(), promtool, arguments...).CombinedOutput()
@@ -208,4 +224,23 @@ func read(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// TestAlertmanager: the configuration that is shipped is one, and each of its inhibitions names alerts that there are.
+func TestAlertmanager(t *testing.T) {
+	t.Parallel()
+	if out, err := exec.CommandContext(t.Context(), program(t, "amtool"), "check-config", "../deploy/alertmanager.yml").CombinedOutput(); err != nil {
+		t.Errorf("amtool check-config: %v\n%s", err, out)
+	}
+	known := []string{deadMansSwitch(t).Alert}
+	for _, r := range alertsOnly(t) {
+		known = append(known, r.Alert)
+	}
+	for _, m := range regexp.MustCompile(`alertname !?=~? *"?([\w|]+)`).FindAllStringSubmatch(read(t, "../deploy/alertmanager.yml"), -1) {
+		for name := range strings.SplitSeq(m[1], "|") {
+			if !slices.Contains(known, name) {
+				t.Errorf("alertmanager.yml names %s, which is no alert", name)
+			}
+		}
+	}
 }

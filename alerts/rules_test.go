@@ -50,7 +50,7 @@ const everythingFiring = `count by (alertname, severity) (ALERTS{alertstate="fir
 
 // scenarioFiles are the files of scenarios.
 func scenarioFiles() []string {
-	return []string{"rules_test.yaml", "rules_day_test.yaml", "rules_store_test.yaml"}
+	return []string{"rules_test.yaml", "rules_day_test.yaml", "rules_store_test.yaml", "rules_objectives_test.yaml"}
 }
 
 // load decodes a file of this folder and refuses fields that nobody reads, so that a misspelled one is noticed.
@@ -70,19 +70,34 @@ func load(t *testing.T, name string, into any) {
 // allRules lists every rule of rules.yaml.
 func allRules(t *testing.T) []rule {
 	t.Helper()
+	return rulesIn(t, "rules.yaml")
+}
+
+// deadMansSwitch is the one alert that fires always, in a file of its own: no scenario of the others is without it.
+func deadMansSwitch(t *testing.T) rule {
+	t.Helper()
+	all := rulesIn(t, "switch_rules.yaml")
+	if len(all) != 1 {
+		t.Fatalf("switch_rules.yaml has %d rules, want one", len(all))
+	}
+	return all[0]
+}
+
+func rulesIn(t *testing.T, name string) []rule {
+	t.Helper()
 	var file struct {
 		Groups []struct {
 			Name  string `yaml:"name"`
 			Rules []rule `yaml:"rules"`
 		} `yaml:"groups"`
 	}
-	load(t, "rules.yaml", &file)
+	load(t, name, &file)
 	var all []rule
 	for _, group := range file.Groups {
 		all = append(all, group.Rules...)
 	}
 	if len(all) == 0 {
-		t.Fatal("rules.yaml has no rules")
+		t.Fatalf("%s has no rules", name)
 	}
 	return all
 }

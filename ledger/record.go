@@ -115,7 +115,7 @@ func (l *Ledger) RecordLast(
 		return Recorded{}, err
 	}
 	accompany(b, recorded)
-	return recorded, postgres.WithCommit(tx, b, func() { l.metrics.recorded(o.Channel, recorded.Outcome) })
+	return recorded, postgres.WithCommit(tx, b, func() { l.metrics.recorded(o.Channel, recorded) })
 }
 
 // record locks, reads and decides, and returns what is to be written. Of an import nothing is announced that happened
@@ -162,7 +162,7 @@ func (l *Ledger) send(ctx context.Context, tx pgx.Tx, b *pgx.Batch, o Observatio
 			return fmt.Errorf("record %s of payment %s: %w", o.Evidence, o.PaymentKey, err)
 		}
 	}
-	l.metrics.recorded(o.Channel, recorded.Outcome)
+	l.metrics.recorded(o.Channel, recorded)
 	return nil
 }
 

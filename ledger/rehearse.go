@@ -56,7 +56,7 @@ func (l *Ledger) Rehearse(ctx context.Context, tx pgx.Tx, o Observation) (Record
 
 // Performed counts what was rehearsed and committed.
 func (l *Ledger) Performed(o Observation, recorded Recorded) {
-	l.metrics.recorded(o.Channel, recorded.Outcome)
+	l.metrics.recorded(o.Channel, recorded)
 }
 
 // row is a row of a table, its columns as JSON.

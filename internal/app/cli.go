@@ -47,6 +47,7 @@ type cli struct {
 	Incident  incidentCommand  `cmd:"" help:"Work on storms of mismatches."`
 	Pending   pendingCommand   `cmd:"" help:"Show the cancels that are still owed an answer, soonest last chance first."`
 	User      userCommand      `cmd:"" help:"Accounts of the people who use the pages."`
+	Health    healthCommand    `cmd:"" help:"Ask the instance on this machine whether it is ready. Exits 1 when it is not."`
 	Plan      planCommand      `cmd:"" help:"Work out the caps of calls and the limit of notices, from flags or from a running Prometheus."`
 	Day       dayCommand       `cmd:"" help:"Business days: list, show, close and sign them."`
 }
@@ -179,6 +180,8 @@ func (c *cli) run(ctx context.Context, command string, stdout, stderr io.Writer)
 		return c.Reconcile.run(ctx, c.DatabaseURL, log, stdout, stderr)
 	case "replay <delivery>":
 		err = c.Replay.run(ctx, c.DatabaseURL, log, stdout)
+	case "health":
+		err = c.Health.run(ctx, stdout)
 	case "plan":
 		err = c.Plan.run(ctx, time.Now(), stdout)
 	case "pending":

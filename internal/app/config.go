@@ -93,6 +93,9 @@ type Config struct {
 	// PasswordCost is what one look at a password costs; tests make it cheap.
 	PasswordCost people.Cost
 
+	// Hurry is how many times as often periodic jobs run, at most once a second: an hour of them fits into a test.
+	Hurry int
+
 	limitNow func() time.Time // the clock of the rate limits where Now is set; else each counts by its own, the database first
 }
 

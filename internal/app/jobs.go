@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 	_ "time/tzdata" // schedules name Asia/Seoul; a bare machine has no zone data
 
@@ -149,7 +150,7 @@ func newWorkers(a *App) (*river.Workers, error) {
 func periodicJobs(cfg Config) ([]*river.PeriodicJob, error) {
 	var jobs []*river.PeriodicJob
 	for _, t := range ticks(cfg) {
-		schedule, err := cron.ParseStandard(t.schedule)
+		schedule, err := cron.ParseStandard(hurried(t.schedule, cfg.Hurry))
 		if err != nil {
 			return nil, fmt.Errorf("schedule of %s: %w", t.args.Kind(), err)
 		}
@@ -158,6 +159,16 @@ func periodicJobs(cfg Config) ([]*river.PeriodicJob, error) {
 		}, &river.PeriodicJobOpts{ID: t.args.Kind(), RunOnStart: true}))
 	}
 	return jobs, nil
+}
+
+// hurried is a schedule for a clock that runs so many times as fast. One by the hour of the day is left as it is.
+func hurried(schedule string, times int) string {
+	every, ok := strings.CutPrefix(schedule, "@every ")
+	span, err := time.ParseDuration(every)
+	if !ok || err != nil || times <= 1 {
+		return schedule
+	}
+	return "@every " + max(time.Second, span/time.Duration(times)).String()
 }
 
 // measured is River middleware that measures every job.

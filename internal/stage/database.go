@@ -35,9 +35,26 @@ func StartDatabase(ctx context.Context, cfg DatabaseConfig) (*Database, error) {
 // Stop stops PostgreSQL. Its data stays.
 func (d *Database) Stop() error { return d.server.Stop() }
 
+// Bin is the folder of its programs, pg_dump and pg_restore among them.
+func (d *Database) Bin() string { return d.server.Bin }
+
 // Fresh makes the database of that name anew, with all migrations and nothing else in it, and returns its address.
 // Whatever it held before is lost.
 func (d *Database) Fresh(ctx context.Context, name string) (string, error) {
+	address, err := d.Empty(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	pool, err := postgres.Open(ctx, postgres.Config{URL: address, MaxConns: 2, ApplicationName: "stage"})
+	if err != nil {
+		return "", err
+	}
+	defer pool.Close()
+	return address, migrations.Apply(ctx, pool)
+}
+
+// Empty makes the database of that name anew, with nothing in it, and returns its address.
+func (d *Database) Empty(ctx context.Context, name string) (string, error) {
 	if err := d.recreate(ctx, name); err != nil {
 		return "", fmt.Errorf("make database %s: %w", name, err)
 	}
@@ -46,12 +63,7 @@ func (d *Database) Fresh(ctx context.Context, name string) (string, error) {
 		return "", fmt.Errorf("read the server's address: %w", err)
 	}
 	address.Path = "/" + name
-	pool, err := postgres.Open(ctx, postgres.Config{URL: address.String(), MaxConns: 2, ApplicationName: "stage"})
-	if err != nil {
-		return "", err
-	}
-	defer pool.Close()
-	return address.String(), migrations.Apply(ctx, pool)
+	return address.String(), nil
 }
 
 // Drop removes a database that Fresh made, with whoever still uses it.

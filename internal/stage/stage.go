@@ -125,15 +125,31 @@ func (s *Stage) Release() {
 	}()
 }
 
+// StopService ends the service. Its gateway goes on, and notices find nobody.
+func (s *Stage) StopService() error {
+	if s.cancel == nil {
+		return nil
+	}
+	s.Sim.Heal() // or the service would wait for answers that never come
+	s.cancel()
+	err := <-s.ended
+	s.cancel = nil
+	s.Shop.client.CloseIdleConnections()
+	return err
+}
+
+// StartService starts a service in place of one that was stopped, at the same gateway.
+func (s *Stage) StartService(ctx context.Context, cfg Config) error {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return err
+	}
+	return s.startService(ctx, cfg)
+}
+
 // Close ends everything in order: the service first, then its gateway.
 func (s *Stage) Close() error {
-	var err error
-	if s.cancel != nil {
-		s.Sim.Heal() // or the service would wait for answers that never come
-		s.cancel()
-		err = errors.Join(err, <-s.ended)
-		s.Shop.client.CloseIdleConnections()
-	}
+	err := s.StopService()
 	if s.Sim != nil {
 		s.Sim.Close()
 	}

@@ -51,6 +51,8 @@ type Server struct {
 	URL string
 	// DSN reaches the database over the Unix socket, in URL form too. It is the faster one, and has no password.
 	DSN string
+	// Bin is the folder of its programs, pg_dump and pg_restore among them.
+	Bin string
 	// Adopted says that the server was running already.
 	Adopted bool
 
@@ -113,7 +115,7 @@ func (l launcher) start(ctx context.Context) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{place: l.place, use: use}
+	s := &Server{Bin: l.bin, place: l.place, use: use}
 
 	port, err := l.adoptOrRun(ctx, s)
 	if err == nil {
