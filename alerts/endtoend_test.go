@@ -58,12 +58,13 @@ func TestAlarms_Faults(t *testing.T) {
 	h.Sim.Heal()
 	h.ends(2 * time.Minute)
 
-	sold := []string{h.sell(), h.sell(), h.sell()}
 	h.Sim.Fail(tosssim.Fault{Op: tosssim.Get, Kind: tosssim.Hang, N: -1})
-	for _, key := range sold {
-		h.refund(key)
+	for n := 0; !h.inbox.has("tickets NoticeQueryFailing"); n++ {
+		if n == 60 {
+			h.Fatalf("not within a minute: tickets hears NoticeQueryFailing; notified of %v", h.inbox.firing())
+		}
+		h.each(time.Second, func(int) { h.refund(h.sell()) })
 	}
-	h.hears("tickets", "NoticeQueryFailing", time.Minute)
 	h.Sim.Heal()
 	h.ends(2 * time.Minute)
 	h.heard("tickets NoticeRateLimited", "pages NoticeApplyFailed", "pages GatewayKeyRefused", "tickets NoticeQueryFailing")
