@@ -16,7 +16,13 @@ build: ## build the programs into bin/
 
 .PHONY: test
 test: setup ## run all tests, with the race detector
+	@scripts/setup browser
 	go test -race -timeout 20m ./...
+
+.PHONY: pictures
+pictures: setup ## use the pages in Chromium and take the pictures of the guides anew; needs a Korean font
+	@scripts/setup browser
+	go test ./internal/browser -run Guides -count=1 -update
 
 .PHONY: sim
 sim: ## play days of shop life; SEEDS=1-200 says which, CSV=file keeps a line of each

@@ -24,6 +24,9 @@ func NewShop(url string) Shop {
 	return Shop{url: url, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16}, Timeout: 40 * time.Second}}
 }
 
+// Close ends the connections of a shop that uses the service no more.
+func (s Shop) Close() { s.client.CloseIdleConnections() }
+
 // Sale is an order of the shop's.
 type Sale struct {
 	OrderID  string

@@ -134,7 +134,7 @@ func (s *Stage) StopService() error {
 	s.cancel()
 	err := <-s.ended
 	s.cancel = nil
-	s.Shop.client.CloseIdleConnections()
+	s.Shop.Close()
 	return err
 }
 

@@ -54,7 +54,8 @@ func (c Config) validate() error {
 type Pages struct {
 	cfg       Config
 	templates map[report.Language]map[string]*template.Template
-	style     style
+	style     asset
+	icon      asset
 	languages language.Matcher // English, then Korean
 	sending   chan struct{}    // a place for each file that is being made
 }
@@ -68,12 +69,16 @@ func New(cfg Config) (*Pages, error) {
 	if err != nil {
 		return nil, err
 	}
-	style, err := readStyle()
+	style, err := readAsset(styleFile, styleKind)
+	if err != nil {
+		return nil, err
+	}
+	icon, err := readAsset(iconFile, iconKind)
 	if err != nil {
 		return nil, err
 	}
 	return &Pages{
-		cfg: cfg, templates: templates, style: style, languages: language.NewMatcher([]language.Tag{language.English, language.Korean}),
+		cfg: cfg, templates: templates, style: style, icon: icon, languages: language.NewMatcher([]language.Tag{language.English, language.Korean}),
 		sending: make(chan struct{}, sendingAtOnce),
 	}, nil
 }

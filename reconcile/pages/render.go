@@ -64,6 +64,7 @@ type frame struct {
 	Here     string // path and query of the page, to come back to
 	Now      time.Time
 	Style    string
+	Icon     string
 	Data     any
 }
 
@@ -71,7 +72,7 @@ type frame struct {
 func (p *Pages) write(w http.ResponseWriter, r *http.Request, status int, name string, data any) error {
 	language := p.languageOf(r)
 	f := frame{
-		Name: name, Language: language, Other: report.Korean, Who: whoOf(r.Context()), Here: r.URL.RequestURI(), Now: p.cfg.Now(), Style: p.style.path, Data: data,
+		Name: name, Language: language, Other: report.Korean, Who: whoOf(r.Context()), Here: r.URL.RequestURI(), Now: p.cfg.Now(), Style: p.style.path, Icon: p.icon.path, Data: data,
 	}
 	if language == report.Korean {
 		f.Other = report.English

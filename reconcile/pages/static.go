@@ -14,32 +14,45 @@ import (
 	"daesa/internal/web"
 )
 
-const styleFile = "static/style.css"
-
-// style is the style sheet, and its address, which changes with what is in it, so that browsers may keep it.
-type style struct {
+// asset is a file that the pages refer to, and its address, which changes with what is in it, so that browsers may keep it.
+type asset struct {
 	text []byte
+	kind string
 	path string
 }
 
-func readStyle() (style, error) {
-	text, err := files.ReadFile(styleFile)
+// The files that pages refer to, and what they are.
+const (
+	styleFile = "style.css"
+	iconFile  = "icon.svg"
+	styleKind = "text/css; charset=utf-8"
+	iconKind  = "image/svg+xml"
+)
+
+func readAsset(file, kind string) (asset, error) {
+	text, err := files.ReadFile("static/" + file)
 	if err != nil {
-		return style{}, fmt.Errorf("read the style sheet: %w", err)
+		return asset{}, fmt.Errorf("read %s: %w", file, err)
 	}
 	sum := sha256.Sum256(text)
-	return style{text: text, path: "/static/style." + hex.EncodeToString(sum[:6]) + ".css"}, nil
+	name, extension, _ := strings.Cut(file, ".")
+	return asset{text: text, kind: kind, path: "/static/" + name + "." + hex.EncodeToString(sum[:6]) + "." + extension}, nil
 }
 
-// Static serves GET /static/{file}.
+// Static serves GET /static/{file}. A file by an address that it had is served as it is now: a page that somebody still has
+// open may ask for it.
 func (p *Pages) Static(w http.ResponseWriter, r *http.Request) error {
-	if !strings.HasPrefix(chi.URLParam(r, "file"), "style.") {
-		return web.ErrNoRoute
+	for _, file := range []asset{p.style, p.icon} {
+		name, _, _ := strings.Cut(chi.URLParam(r, "file"), ".")
+		if !strings.HasPrefix(file.path, "/static/"+name+".") {
+			continue
+		}
+		if r.URL.Path == file.path {
+			w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+		}
+		w.Header().Set("Content-Type", file.kind)
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(file.text))
+		return nil
 	}
-	if r.URL.Path == p.style.path {
-		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
-	}
-	w.Header().Set("Content-Type", "text/css; charset=utf-8")
-	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(p.style.text))
-	return nil
+	return web.ErrNoRoute
 }

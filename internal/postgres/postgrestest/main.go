@@ -17,7 +17,9 @@ const watchmanArgument = "postgrestest-watchman"
 // It does not return:
 //
 //	func TestMain(m *testing.M) { postgrestest.Run(m) }
-func Run(m *testing.M) {
+//
+// Whatever else the tests of the package shared is ended by ends, before leaks are looked for.
+func Run(m *testing.M, ends ...func() error) {
 	if len(os.Args) == 3 && os.Args[1] == watchmanArgument {
 		if err := embedded.StopWhenUnused(context.Background(), os.Args[2]); err != nil {
 			os.Exit(1)
@@ -25,20 +27,23 @@ func Run(m *testing.M) {
 		os.Exit(0)
 	}
 	binary.allowed = true
-	goleak.VerifyTestMain(suite{m})
+	goleak.VerifyTestMain(suite{m, append(ends, binary.stop)})
 }
 
-// suite stops the shared server before leaks are looked for.
+// suite ends what tests shared before leaks are looked for.
 type suite struct {
-	m *testing.M
+	m    *testing.M
+	ends []func() error
 }
 
 // Run runs the tests and returns the exit code.
 func (s suite) Run() int {
 	code := s.m.Run()
-	if err := binary.stop(); err != nil {
-		_, _ = os.Stderr.WriteString("postgrestest: " + err.Error() + "\n")
-		return max(code, 1)
+	for _, end := range s.ends {
+		if err := end(); err != nil {
+			_, _ = os.Stderr.WriteString("postgrestest: " + err.Error() + "\n")
+			code = max(code, 1)
+		}
 	}
 	return code
 }
