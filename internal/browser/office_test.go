@@ -13,6 +13,7 @@ import (
 	"daesa/ledger"
 	"daesa/ledger/ledgertest"
 	"daesa/pgclient/tosssim"
+	"daesa/reconcile"
 )
 
 const (
@@ -133,12 +134,18 @@ func (o *office) spent(order string, won int64) {
 	o.canceled(key, 0)
 }
 
-// night closes every business day that has ended by then.
+// night closes every business day that has ended when the day has.
 func (o *office) night(day ledger.Day) {
 	o.Helper()
 	o.clock.Set(day.Next().Start().Add(20 * time.Minute))
-	o.must(o.app.ReadList(o.Context()))
+	o.audit()
 	o.must(o.app.CloseDays(o.Context()))
-	_, err := o.app.AuditAll(o.Context())
+}
+
+// audit compares the books with the gateway's list as it is now.
+func (o *office) audit() {
+	o.Helper()
+	o.must(o.app.ReadList(o.Context()))
+	_, err := o.app.Audit(o.Context(), reconcile.Scope{Name: reconcile.ScopeRecent})
 	o.must(err)
 }

@@ -2,6 +2,7 @@ package browser_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -209,10 +210,12 @@ func (b *tab) lacks(texts ...string) {
 	}
 }
 
-// shot keeps a picture of the whole page among the artefacts of the test.
+// shot keeps a picture of the whole page among the artefacts of the test, where these are kept: -artifacts.
 func (b *tab) shot(name string) {
 	b.Helper()
-	b.keep(filepath.Join(b.ArtifactDir(), name+".png"))
+	if kept := flag.Lookup("test.artifacts"); kept.Value.String() == "true" {
+		b.keep(filepath.Join(b.ArtifactDir(), name+".png"))
+	}
 }
 
 // keep writes a picture of the page.
