@@ -2,6 +2,7 @@ package browser_test
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -128,7 +129,13 @@ func (b *tab) speaks(language string) {
 			b.Errorf("%s says %q in %s", b.path(), found, language)
 		}
 	}
+	if found := durations.FindString(b.text()); language == "ko" && found != "" && !strings.HasPrefix(b.path(), "/reports/") {
+		b.Errorf("%s says %q in Korean", b.path(), found)
+	}
 }
+
+// durations are how long something took, as a programmer writes it.
+var durations = regexp.MustCompile(`\b\d+[hms](\d+[ms])*\b`)
 
 func firstOf(text string, words []string) string {
 	for _, word := range words {

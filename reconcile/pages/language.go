@@ -90,6 +90,7 @@ func (s words) functions() template.FuncMap {
 			return s.language.Column("report", strings.ReplaceAll(string(kind), "-", "_"))
 		},
 		"at":      at,
+		"span":    s.span,
 		"weekday": s.weekday,
 		"plot":    s.plot,
 	}
@@ -140,6 +141,31 @@ func (s words) weekday(day ledger.Day) string {
 		return []string{"일", "월", "화", "수", "목", "금", "토"}[of]
 	}
 	return of.String()[:3]
+}
+
+// span is how long something takes, to the second: a duration, or one as statements write it.
+func (s words) span(of any) string {
+	d, ok := of.(time.Duration)
+	if text, written := of.(string); written {
+		var err error
+		if d, err = time.ParseDuration(text); err != nil {
+			return text
+		}
+	} else if !ok {
+		return fmt.Sprint(of)
+	}
+	units := []string{"h", "m", "s"}
+	if s.language == report.Korean {
+		units = []string{"시간", "분", "초"}
+	}
+	var parts []string
+	seconds := int64(d.Round(time.Second) / time.Second)
+	for i, n := range []int64{seconds / 3600, seconds / 60 % 60, seconds % 60} {
+		if n != 0 || (i == 2 && len(parts) == 0) {
+			parts = append(parts, strconv.FormatInt(n, 10)+units[i])
+		}
+	}
+	return strings.Join(parts, " ")
 }
 
 // amount is minor units of a currency with separators, without its code.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -70,15 +69,15 @@ type notices struct {
 }
 
 // Silent is how long no notice has come.
-func (n notices) Silent(now time.Time) string {
+func (n notices) Silent(now time.Time) time.Duration {
 	if n.Newest == nil {
-		return ""
+		return 0
 	}
 	silent := max(now.Sub(*n.Newest), 0)
 	if silent < 2*time.Minute {
-		return silent.Round(time.Second).String()
+		return silent.Round(time.Second)
 	}
-	return strings.TrimSuffix(silent.Round(time.Minute).String(), "0s")
+	return silent.Round(time.Minute)
 }
 
 // Overview serves GET /: how the books stand now, and the last thirty days.

@@ -7,6 +7,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
+
+	"daesa/reconcile/report"
 )
 
 // said finds the texts of the pages where they are: in templates, and in what the pages say from Go.
@@ -84,6 +87,27 @@ func TestParseTemplates(t *testing.T) {
 			if pages[name] == nil {
 				t.Errorf("no %s in %s", name, strings.ToUpper(string(language)))
 			}
+		}
+	}
+}
+
+func TestSpan(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		of              any
+		english, korean string
+	}{
+		{14*time.Hour + 20*time.Minute, "14h 20m", "14시간 20분"},
+		{"10m0s", "10m", "10분"},
+		{"1h0m5s", "1h 5s", "1시간 5초"},
+		{time.Duration(0), "0s", "0초"},
+		{"unknown", "unknown", "unknown"},
+	} {
+		if got := (words{report.English}).span(c.of); got != c.english {
+			t.Errorf("%v: got %q, want %q", c.of, got, c.english)
+		}
+		if got := (words{report.Korean}).span(c.of); got != c.korean {
+			t.Errorf("%v: got %q, want %q", c.of, got, c.korean)
 		}
 	}
 }
