@@ -182,7 +182,8 @@ func TestPromtool(t *testing.T) {
 	}
 	for _, arguments := range [][]string{
 		{"check", "rules", "rules.yaml", "switch_rules.yaml"},
-		{"check", "rules", planRules(t)},
+		{"check", "rules", rulesOf(t, "plan", plan.Expressions([]string{"confirm", plan.PathStore}, 7*24*time.Hour))},
+		{"check", "rules", rulesOf(t, "dashboard", dashboardExpressions())},
 		{"check", "config", "../deploy/prometheus.yml"},
 		{"check", "config", "../deploy/prometheus-compose.yml"},
 		append([]string{"test", "rules"}, scenarioFiles()...),
@@ -194,14 +195,14 @@ func TestPromtool(t *testing.T) {
 	}
 }
 
-// planRules is a file of rules with what `daesa plan` asks a Prometheus.
-func planRules(t *testing.T) string {
+// rulesOf is a file of rules with expressions that are no rules, to be checked like them.
+func rulesOf(t *testing.T, name string, expressions []string) string {
 	t.Helper()
-	text := "groups:\n- name: plan\n  rules:\n"
-	for n, expr := range plan.Expressions([]string{"confirm", plan.PathStore}, 7*24*time.Hour) {
-		text += fmt.Sprintf("  - record: plan:%d\n    expr: %q\n", n, expr)
+	text := "groups:\n- name: " + name + "\n  rules:\n"
+	for n, expr := range expressions {
+		text += fmt.Sprintf("  - record: %s:%d\n    expr: %q\n", name, n, expr)
 	}
-	path := filepath.Join(t.TempDir(), "plan.yaml")
+	path := filepath.Join(t.TempDir(), name+".yaml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

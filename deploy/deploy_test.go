@@ -96,7 +96,7 @@ func TestFiles_NameFilesThatThereAre(t *testing.T) {
 			t.Errorf("secret %s is in %s, which git does not ignore, %v", name, secret.File, err)
 		}
 	}
-	for _, name := range []string{"postgres", "migrate", "daesa", "prometheus", "alertmanager"} {
+	for _, name := range []string{"postgres", "migrate", "daesa", "prometheus", "alertmanager", "grafana"} {
 		if _, ok := compose.Services[name]; !ok {
 			t.Errorf("there is no service %s", name)
 		}

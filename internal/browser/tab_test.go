@@ -63,7 +63,7 @@ func browse(tb testing.TB, at, language string) *tab {
 
 // listen keeps what the page complains of.
 func (b *tab) listen(event any) {
-	complaint := ""
+	var complaint string
 	switch e := event.(type) {
 	case *log.EventEntryAdded:
 		if b.expected(e.Entry) {

@@ -242,7 +242,7 @@ func slowest502(s harness.Sending) time.Duration {
 }
 
 // failed are the notices whose question had no answer.
-var failed = harness.Answered(http.StatusBadGateway, "")
+func failed(s harness.Sent) bool { return s.Status == http.StatusBadGateway }
 
 // claim502 says by when a cancel is refused that could not be asked about. Without a single one it says nothing.
 func claim502(r *report.Result, o harness.Observed, bound time.Duration) {
