@@ -38,6 +38,7 @@ func (s *Sim) routeControl(mux *http.ServeMux) {
 	mux.HandleFunc("POST /__sim/heal", control(func(struct{}) (any, error) { s.Heal(); return nil, nil }))
 	mux.HandleFunc("POST /__sim/reset", control(func(struct{}) (any, error) { s.Reset(); return nil, nil }))
 	s.routeNotices(mux)
+	s.routePage(mux)
 }
 
 // routeNotices is the part of the control API about webhooks.

@@ -6,7 +6,7 @@
 //
 // sim.go (configuration and state), payments.go (the payment object), sessions.go, confirm.go, cancel.go,
 // virtualaccount.go (what happens to it), transactions.go (the list), gateway.go and idempotency.go (the way of a request),
-// faults.go, notices.go and webhooks.go (the sender), control.go (the same by HTTP).
+// faults.go, notices.go and webhooks.go (the sender), control.go (the same by HTTP), page.go (the same for people).
 //
 // # What it is faithful to
 //
@@ -37,6 +37,10 @@
 // delivery pass in real time, because the time-outs of whoever is being tested do too.
 //
 // # Control by HTTP
+//
+// GET /__sim/ is a page on which a person plays the gateway: cancels, and has it be silent, late, or lose replies and
+// notices. The calls below do the same and more for programs. All of it is for this machine only, and no page of another
+// site may use it: whoever reaches the control moves the simulator's money.
 //
 // Every call takes and answers JSON. 400 means the request makes no sense, 404 that there is no such payment, 409 that it
 // is not in a state for that. Bodies of calls and notices are base64.

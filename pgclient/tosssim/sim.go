@@ -152,13 +152,14 @@ func emptyState(webhookURL string) state {
 	}
 }
 
-// Handler serves the gateway's API, and the control API under /__sim/.
+// Handler serves the gateway's API and, to this machine only, its control under /__sim/: a page for people, and an API.
 func (s *Sim) Handler() http.Handler {
 	mux := http.NewServeMux()
 	s.routeControl(mux)
+	control := guarded(mux)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/__sim/") {
-			mux.ServeHTTP(w, r)
+			control.ServeHTTP(w, r)
 			return
 		}
 		s.serveGateway(w, r)
