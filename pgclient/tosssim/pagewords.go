@@ -48,7 +48,8 @@ func pageWords() map[string]pageWord {
 	return map[string]pageWord{
 		"Simulated gateway": {"", "모의 결제대행사(PG)"},
 		"Play the gateway here, and watch in the pages of daesa how the books follow. No real money moves.": {
-			"", "여기에서 결제대행사가 되어 보고, 장부가 어떻게 따라오는지 daesa 화면에서 확인하십시오. 실제 돈은 움직이지 않습니다."},
+			"", "여기에서 결제대행사가 되어 보고, 장부가 어떻게 따라오는지 daesa 화면에서 확인하십시오. 실제 돈은 움직이지 않습니다.",
+		},
 		"How the gateway answers": {"", "PG 응답 방식"}, "How it sends notices": {"", "웹훅 전송 방식"},
 		"Back to normal": {"", "모두 정상으로"}, "Refresh": {"", "새로 고침"}, "as of": {"", "조회 시각"},
 		"gateway.normal": {"in time", "정상"}, "gateway.silent": {"not at all", "무응답"}, "gateway.slow": {"late, by 1.5 s", "1.5초 지연"},
