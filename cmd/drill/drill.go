@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/ed25519"
 	"errors"
@@ -10,8 +11,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"daesa/internal/app"
 	"daesa/internal/postgres"
@@ -44,8 +48,8 @@ type drill struct {
 	url      string
 	dir      string // of the seal's key, the heads file and the back-up
 	log      *slog.Logger
-	keys     []string // of every payment, in the order of their sale
-	head     ledger.Digest
+	keys     []string   // of every payment, in the order of their sale
+	sealed   ledger.Day // whose head is held against the heads file
 	orders   int
 }
 
@@ -178,9 +182,9 @@ func (d *drill) yesterday(ctx context.Context) error {
 	if err := d.counted(ctx, "refunds in the books", refunded, `SELECT count(*) FROM cancels`); err != nil {
 		return err
 	}
-	sold := ledger.DayOf(d.clock.Now())
+	d.sealed = ledger.DayOf(d.clock.Now())
 	d.clock.move(-time.Duration(d.clock.ahead.Load())) // to the wall's time of today
-	if err := d.counted(ctx, "sealed heads of "+string(sold), 1, `SELECT count(*) FROM journal_heads WHERE day = $1`, string(sold)); err != nil {
+	if err := d.counted(ctx, "sealed heads of "+string(d.sealed), 1, `SELECT count(*) FROM journal_heads WHERE day = $1`, string(d.sealed)); err != nil {
 		return err
 	}
 	return d.verify(ctx)
@@ -208,17 +212,23 @@ func (d *drill) verify(ctx context.Context) error {
 	if !report.Whole() {
 		return errors.Join(errors.New("the books are not whole"), report.WriteText(d.out))
 	}
-	if len(heads) == 0 {
-		return errors.New("the heads file is empty")
+	n := slices.IndexFunc(heads, func(h seal.Witnessed) bool { return h.Day == d.sealed })
+	if n < 0 {
+		return fmt.Errorf("the heads file does not know %s", d.sealed)
 	}
-	last := heads[len(heads)-1]
-	if d.head == (ledger.Digest{}) {
-		d.head = last.Hash
+	d.say("daesa verify: whole, up to the head of %s, %s", d.sealed, heads[n].Hash)
+	return d.sameHead(ctx, db, heads[n].Hash)
+}
+
+// sameHead checks that the database has for the day that was sealed the head which the file has.
+func (d *drill) sameHead(ctx context.Context, db *pgxpool.Pool, want ledger.Digest) error {
+	var have []byte
+	if err := db.QueryRow(ctx, `SELECT hash FROM journal_heads WHERE day = $1`, string(d.sealed)).Scan(&have); err != nil {
+		return fmt.Errorf("read the head of %s: %w", d.sealed, err)
 	}
-	if last.Hash != d.head {
-		return fmt.Errorf("the head is %s, and was %s before", last.Hash, d.head)
+	if !bytes.Equal(have, want[:]) {
+		return fmt.Errorf("the head of %s is %x, and %s in the heads file", d.sealed, have, want)
 	}
-	d.say("daesa verify: whole; the head of %s is %s", last.Day, last.Hash)
 	return nil
 }
 
