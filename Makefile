@@ -19,6 +19,11 @@ test: setup ## run all tests, with the race detector
 	@scripts/setup browser
 	go test -race -timeout 20m ./...
 
+.PHONY: pictures
+pictures: setup ## use the pages in Chromium and take the pictures of the guides anew; needs a Korean font
+	@scripts/setup browser
+	go test ./internal/browser -run Guides -count=1 -update
+
 .PHONY: sim
 sim: ## play days of shop life; SEEDS=1-200 says which, CSV=file keeps a line of each
 	go test ./internal/sim -run '^TestSeeds$$' -count=1 -parallel 2 -timeout 0 -v -args -seeds '$(or $(SEEDS),1-20)' $(if $(CSV),-csv '$(abspath $(CSV))')

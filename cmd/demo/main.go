@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 )
 
@@ -49,9 +50,15 @@ func run(ctx context.Context, out io.Writer, once bool) (err error) {
 	if once || ctx.Err() != nil {
 		return os.RemoveAll(filepath.Dir(logFile.Name())) // a story that went well needs no log
 	}
+	demo.Release() //nolint:contextcheck // the sender lives as long as the stage
+	orders, err := story.leave(ctx)
+	if err != nil {
+		return err
+	}
 	fmt.Fprintln(out, "\nEverything stays up; the simulator keeps delivering notices. Ctrl-C ends it.")
 	demo.introduce(out)
-	demo.Release() //nolint:contextcheck // the sender lives as long as the stage
+	fmt.Fprintf(out, "\nYour turn: cancel %s at %s/__sim/ in full or in part, let the gateway be silent or lose replies,\nand see at %s how the books follow.\n",
+		strings.Join(orders, ", "), demo.SimURL, demo.App.PagesURL())
 	<-ctx.Done()
 	fmt.Fprintln(out, "stopping")
 	return nil

@@ -268,3 +268,14 @@ func (s *story) spent(ctx context.Context) error {
 	}
 	return s.becomes(ctx, order, "canceled")
 }
+
+// leave leaves paid orders behind, for whoever wants to play the gateway.
+func (s *story) leave(ctx context.Context) ([]string, error) {
+	orders := []string{"demo-order-10", "demo-order-11", "demo-order-12"}
+	for i, order := range orders {
+		if _, err := s.Sell(ctx, sale(order, int64(i+1)*45_000)); err != nil {
+			return nil, err
+		}
+	}
+	return orders, nil
+}

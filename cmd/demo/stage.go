@@ -97,6 +97,6 @@ func (d *demo) introduce(out io.Writer) {
 	fmt.Fprintf(out, "  service      %s   (API key: %s)\n", d.App.URL(), stage.APISecret)
 	fmt.Fprintf(out, "  pages        %s   (sign in as %s, password %s)\n", d.App.PagesURL(), demoAccount, d.password)
 	fmt.Fprintf(out, "  metrics      %s/metrics\n", d.App.PrivateURL())
-	fmt.Fprintf(out, "  gateway      %s   (simulated; control under /__sim/)\n", d.SimURL)
+	fmt.Fprintf(out, "  gateway      %s   (simulated; play it at %[1]s/__sim/)\n", d.SimURL)
 	fmt.Fprintf(out, "  database     %s\n", d.databaseURL)
 }

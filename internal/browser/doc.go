@@ -6,6 +6,7 @@
 // kept as pictures:
 //
 //	go test ./internal/browser -artifacts -outputdir /tmp     the pictures of every test, under /tmp/_artifacts
+//	go test ./internal/browser -run Guides -update            the pictures of the guides, in docs/images
 //
 // Everything is in test files, so that none of it can reach the program. Start reading at office_test.go (the service and
 // its story), then tab_test.go (somebody's browser).

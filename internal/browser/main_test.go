@@ -2,6 +2,7 @@ package browser_test
 
 import (
 	"context"
+	"flag"
 	"os"
 	"os/exec"
 	"sync"
@@ -12,6 +13,8 @@ import (
 
 	"daesa/internal/postgres/postgrestest"
 )
+
+var update = flag.Bool("update", false, "take the pictures of the guides anew")
 
 // chromium is the browser that all tests share. Each test has tabs with cookies of their own.
 var chromium shared

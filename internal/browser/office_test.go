@@ -29,6 +29,7 @@ type office struct {
 	testing.TB
 
 	app      *app.App
+	gateway  string // where the simulator answers
 	clock    *tosssim.ManualClock
 	sim      *tosssim.Sim
 	shop     stage.Shop
@@ -46,6 +47,7 @@ func open(tb testing.TB) *office {
 		o.sim.Close()
 		gateway.Close()
 	})
+	o.gateway = gateway.URL
 	cost := people.Cost{Memory: 64, Passes: 1, Lanes: 1}
 	const free = "127.0.0.1:0"
 	var err error
@@ -114,11 +116,17 @@ func (o *office) canceled(key string, won int64) {
 	o.Helper()
 	_, err := o.sim.CancelInDashboard(key, won, "고객 변심")
 	o.must(err)
+	o.deliver(200)
+}
+
+// deliver delivers the newest notice, which is answered like that.
+func (o *office) deliver(want int) {
+	o.Helper()
 	notices := o.sim.Notices()
 	status, err := o.sim.Deliver(notices[len(notices)-1].ID)
 	o.must(err)
-	if status != 200 {
-		o.Fatalf("got %d for the notice, want 200", status)
+	if status != want {
+		o.Fatalf("got %d for the notice, want %d", status, want)
 	}
 }
 

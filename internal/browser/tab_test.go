@@ -162,12 +162,28 @@ func field(button, label string) chromedp.Search {
 func (b *tab) signIn(name string) {
 	b.Helper()
 	b.open("/sign-in", 200)
-	b.fill("Sign in", "Name", name)
-	b.fill("Sign in", "Password", chosenPassword)
-	b.follow("Sign in", 200)
+	button, label, password := "Sign in", "Name", "Password"
+	if ask[string](b, `document.documentElement.lang`) == "ko" {
+		button, label, password = "로그인", "이름", "비밀번호"
+	}
+	b.fill(button, label, name)
+	b.fill(button, password, chosenPassword)
+	b.follow(button, 200)
 	if at := b.path(); at != "/" {
 		b.Fatalf("%s is signed in at %s:\n%s", name, at, b.text())
 	}
+}
+
+// phone makes the tab as narrow as a telephone.
+func (b *tab) phone() {
+	b.Helper()
+	b.do(chromedp.EmulateViewport(360, 740, chromedp.EmulateMobile))
+}
+
+// wide makes the tab so wide.
+func (b *tab) wide(width int64) {
+	b.Helper()
+	b.do(chromedp.EmulateViewport(width, 900))
 }
 
 // text is what is to be read on the page, in the order and the form in which it is drawn.
@@ -210,25 +226,28 @@ func (b *tab) lacks(texts ...string) {
 	}
 }
 
-// shot keeps a picture of the whole page among the artefacts of the test, where these are kept: -artifacts.
+// artefacts reports whether the artefacts of tests are kept: -artifacts.
+func artefacts() bool { return flag.Lookup("test.artifacts").Value.String() == "true" }
+
+// shot keeps a picture of the whole page among the artefacts of the test.
 func (b *tab) shot(name string) {
 	b.Helper()
-	if kept := flag.Lookup("test.artifacts"); kept.Value.String() == "true" {
-		b.keep(filepath.Join(b.ArtifactDir(), name+".png"))
+	if !artefacts() {
+		return
+	}
+	if err := os.WriteFile(filepath.Join(b.ArtifactDir(), name+".png"), b.look(chromedp.FullScreenshot(100)), 0o600); err != nil {
+		b.Error(err)
 	}
 }
 
-// keep writes a picture of the page.
-func (b *tab) keep(path string) {
+// look takes a picture.
+func (b *tab) look(take chromedp.Action[[]byte]) []byte {
 	b.Helper()
 	ctx, stop := context.WithTimeout(b.ctx, patience)
 	defer stop()
-	picture, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
+	picture, err := chromedp.Run(ctx, take)
 	if err != nil {
 		b.Errorf("take a picture: %v", err)
-		return
 	}
-	if err := os.WriteFile(path, picture, 0o600); err != nil {
-		b.Error(err)
-	}
+	return picture
 }

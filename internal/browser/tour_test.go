@@ -7,11 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/chromedp"
-
 	"daesa/internal/people"
 	"daesa/internal/stage"
 	"daesa/ledger"
+	"daesa/pgclient/tosssim"
 )
 
 // house is a story of which every page has something to show: closed days, one of them signed, cancels that are owed an
@@ -37,12 +36,16 @@ func house(tb testing.TB) *office {
 	}
 	o.clock.Set(opening().AddDate(0, 0, 3))
 	o.canceled(sell("order-0418-1", 88_000), 0)
+	o.deliver(200) // twice
 	o.spent("order-0418-2", 80_000)
 	o.clock.Advance(3 * time.Minute)
 	o.spent("order-0418-3", 5_000_000)
 	o.clock.Advance(12 * time.Minute)
-	_, err := o.sim.CancelInDashboard(sell("order-0418-4", 42_000), 12_000, "부분 반품") // its notice has not come
+	_, err := o.sim.CancelInDashboard(sell("order-0418-4", 42_000), 12_000, "부분 반품") // the gateway cannot be asked about its notice
 	o.must(err)
+	o.sim.Fail(tosssim.Fault{Op: tosssim.Get, Kind: tosssim.Status, Code: 503, N: -1})
+	o.deliver(502)
+	o.sim.Heal()
 	o.clock.Advance(11 * time.Minute)
 	o.audit()
 	return o
@@ -67,25 +70,25 @@ func TestTour(t *testing.T) {
 		t.Run(language, func(t *testing.T) {
 			t.Parallel()
 			b := browse(t, o.app.PagesURL(), language)
-			words := map[string][3]string{
-				"en": {"Sign in", "Name", "Password"}, "ko": {"로그인", "이름", "비밀번호"},
-			}[language]
 			b.open("/sign-in", 200)
 			b.shot("sign-in")
-			b.fill(words[0], words[1], "kim")
-			b.fill(words[0], words[2], chosenPassword)
-			b.follow(words[0], 200)
+			b.signIn("kim")
 			for name, path := range pagesOf() {
-				b.do(chromedp.EmulateViewport(1280, 900))
+				b.wide(1280)
 				b.open(path, 200)
 				b.fits(1280)
+				b.wide(820)
+				b.fits(820)
+				b.wide(1280)
 				b.speaks(language)
 				b.shot(name)
-				b.do(chromedp.EmulateViewport(360, 740, chromedp.EmulateMobile))
+				b.phone()
 				b.fits(360)
 				b.shot(name + "-phone")
 			}
-			b.do(chromedp.EmulateViewport(360, 740, chromedp.EmulateMobile))
+			b.open("/deliveries", 200)
+			b.says(map[string]string{"en": "query failed (server error)", "ko": "조회 실패 (PG 오류)"}[language])
+			b.phone()
 			b.open("/days/nonsense", 400)
 			b.fits(360)
 			b.open("/nowhere", 404)
@@ -95,7 +98,8 @@ func TestTour(t *testing.T) {
 	}
 }
 
-// fits requires that nobody has to scroll the page sideways. Wide tables scroll by themselves.
+// fits requires that nobody has to scroll the page sideways, and that nothing lies over its neighbour. Wide tables scroll by
+// themselves.
 func (b *tab) fits(width int) {
 	b.Helper()
 	type size struct {
@@ -104,12 +108,13 @@ func (b *tab) fits(width int) {
 	}
 	got := ask[size](b, fmt.Sprintf(`(() => {
 		const width = %d, over = [...document.querySelectorAll("body *")]
-			.filter(e => e.getBoundingClientRect().right > width + 1 && !e.closest("table, .wide, pre"))
+			.filter(e => e.getBoundingClientRect().right > width + 1 && !e.closest("table, .wide, pre, .skip") ||
+				e.matches(".card, section, fieldset") && e.scrollWidth > e.clientWidth + 1)
 			.map(e => e.tagName + "." + e.className).slice(0, 5).join(" ");
 		return {page: Math.max(document.documentElement.scrollWidth, document.body.scrollWidth), over};
 	})()`, width))
-	if got.Page > width {
-		b.Errorf("%s is %d wide on a screen of %d: %s", b.path(), got.Page, width, got.Over)
+	if got.Page > width || got.Over != "" {
+		b.Errorf("%s is %d wide on a screen of %d; too wide is %q", b.path(), got.Page, width, got.Over)
 	}
 }
 

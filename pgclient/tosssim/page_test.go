@@ -98,6 +98,9 @@ func TestPage_Cancels(t *testing.T) {
 		if refused := try.status >= 400; refused != strings.Contains(string(out.body), `role="alert"`) {
 			t.Errorf("%s: says %s", try.name, out.body)
 		}
+		if try.status == 409 && !strings.Contains(string(out.body), "The payment cannot be canceled like that: cancel ") {
+			t.Errorf("%s: does not say why: %s", try.name, out.body)
+		}
 	}
 	s.DeliverDue(t.Context())
 	if got := len(r.received()) - before; got != 2 {

@@ -3,6 +3,7 @@ package tosssim
 import (
 	"errors"
 	"net/http"
+	"strings"
 
 	"golang.org/x/text/language"
 )
@@ -35,9 +36,14 @@ func pageText(tag language.Tag, text string) string {
 // pageProblem says why something was not done.
 func pageProblem(tag language.Tag, err error) string {
 	for _, known := range []error{ErrNotFound, ErrState, errNoURL, errPageMode, errPageAmount, errPageReason} {
-		if errors.Is(err, known) {
-			return pageText(tag, known.Error()) + " (" + err.Error() + ")"
+		if !errors.Is(err, known) {
+			continue
 		}
+		text := pageText(tag, known.Error())
+		if _, why, told := strings.Cut(err.Error(), known.Error()+": "); told {
+			text += ": " + why
+		}
+		return text
 	}
 	return err.Error()
 }
@@ -58,7 +64,7 @@ func pageWords() map[string]pageWord {
 		"notices.lost": {"never", "보내지 않음"}, "notices.scripted": {"as a script says", "스크립트대로"},
 		"What the gateway did": {"", "PG 합계"}, "Currency": {"", "통화"}, "captured": {"", "승인"}, "canceled": {"", "취소"},
 		"Payments": {"", "결제"}, "Order": {"", "주문"}, "Status": {"", "상태"}, "Amount": {"", "결제 금액"}, "Canceled": {"", "취소 금액"},
-		"Left": {"", "남은 금액"}, "Requested": {"", "요청 시각"}, "Notices": {"", "웹훅"}, "Cancel": {"", "취소"},
+		"Left": {"", "남은 금액"}, "Notices": {"", "웹훅"}, "Cancel": {"", "취소"},
 		"To cancel": {"", "취소 금액"}, "all that is left": {"", "남은 금액 전부"}, "Reason": {"", "취소 사유"}, "changed their mind": {"", "고객 변심"},
 		"Deliver the newest notice again": {"", "마지막 웹훅 다시 보내기"}, "No payments yet.": {"", "아직 결제가 없습니다."},
 		"older payments are not shown": {"", "건의 이전 결제는 표시하지 않습니다"},

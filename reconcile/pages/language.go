@@ -78,6 +78,7 @@ func (s words) functions() template.FuncMap {
 	return template.FuncMap{
 		"t":        s.say,
 		"word":     func(w any) string { return s.language.Word(fmt.Sprint(w)) },
+		"reason":   s.language.Reason,
 		"sentence": s.language.Sentence,
 		"amount":   amount,
 		"decimal":  ledger.Grouped,

@@ -14,6 +14,9 @@ import (
 // Word is one of a closed set.
 func (l Language) Word(w string) string { return spaced(l.word(w)) }
 
+// Reason is why a notice ended as it did, as people read it.
+func (l Language) Reason(w string) string { return spaced(l.look(koreanReasons, w)) }
+
 // Name names a fact or a table.
 func (l Language) Name(field string) string { return spaced(l.name(field)) }
 
