@@ -69,7 +69,7 @@ func (b *tab) picture(name string, height int64) {
 	if err := encoder.Encode(&small, paletted(whole)); err != nil {
 		b.Fatal(err)
 	}
-	if err := os.WriteFile(path, small.Bytes(), 0o644); err != nil { //nolint:gosec // a picture of the docs
+	if err := os.WriteFile(path, small.Bytes(), 0o644); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -79,7 +79,7 @@ func paletted(whole image.Image) *image.Paletted {
 	bounds, count := whole.Bounds(), map[color.RGBA]int{}
 	at := func(x, y int) color.RGBA {
 		r, g, b, _ := whole.At(x, y).RGBA()
-		return color.RGBA{uint8(r >> 8), uint8(g >> 8), uint8(b >> 8), 255} //nolint:gosec // the upper half of 16 bits
+		return color.RGBA{uint8(r >> 8), uint8(g >> 8), uint8(b >> 8), 255}
 	}
 	for y := bounds.Min.Y; y < bounds.Max.Y; y++ {
 		for x := bounds.Min.X; x < bounds.Max.X; x++ {
@@ -101,7 +101,7 @@ func paletted(whole image.Image) *image.Paletted {
 			c := at(x, y)
 			near, known := index[c]
 			if !known {
-				near = uint8(palette.Index(c)) //nolint:gosec // one of 256
+				near = uint8(palette.Index(c))
 				index[c] = near
 			}
 			small.SetColorIndex(x, y, near)
