@@ -110,8 +110,16 @@ func (s *shop) serve(log *slog.Logger) {
 	must(s.t, err)
 	other, err := web.NewKey("second", "second-secret-00001")
 	must(s.t, err)
-	bearer, err := web.NewBearer(web.BearerConfig{Keys: []web.Key{key, other}, Adapter: adapter})
+	keys := web.Keys{key, other}
+	scoped, err := web.NewBearer(web.BearerConfig{Adapter: adapter, Recognize: func(_ context.Context, token string) (web.Caller, error) {
+		name, found := keys.Find(token)
+		if !found {
+			return web.Caller{}, web.ErrUnauthorized
+		}
+		return web.Caller{Name: name, Scopes: []string{"everything"}}, nil
+	}})
 	must(s.t, err)
+	bearer := scoped("everything")
 	h, r := s.handler, chi.NewRouter()
 	r.Use(web.WithRequestID)
 	r.Post("/v1/payments/confirm", adapter.Handle(h.Confirm))

@@ -218,6 +218,7 @@ func (a *App) Run(ctx context.Context) error {
 	var serving sync.WaitGroup
 	listening, stopListening := context.WithCancel(context.WithoutCancel(ctx))
 	serving.Go(func() { a.listenForRecovery(listening) })
+	serving.Go(func() { a.features.keys.Run(listening) })
 	for server, listener := range a.servers() {
 		serving.Go(func() {
 			if err := server.Serve(listener); err != nil {
@@ -252,6 +253,7 @@ func (a *App) Stop() error {
 			a.within("jobs", 2*a.cfg.jobsSoftStop(), a.jobs.Stop),
 			a.within("private listener", time.Second, a.private.Shutdown),
 		)
+		a.features.keys.Rest()
 		a.release()
 	})
 	return a.stopErr

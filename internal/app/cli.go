@@ -48,6 +48,7 @@ type cli struct {
 	Pending   pendingCommand   `cmd:"" help:"Show the cancels that are still owed an answer, soonest last chance first."`
 	User      userCommand      `cmd:"" help:"Accounts of the people who use the pages."`
 	Health    healthCommand    `cmd:"" help:"Ask the instance on this machine whether it is ready. Exits 1 when it is not."`
+	Key       keyCommand       `cmd:"" help:"API keys of the merchant's servers."`
 	Plan      planCommand      `cmd:"" help:"Work out the caps of calls and the limit of notices, from flags or from a running Prometheus."`
 	Day       dayCommand       `cmd:"" help:"Business days: list, show, close and sign them."`
 }
@@ -83,7 +84,7 @@ type serveCommand struct {
 	Embedded      bool          `env:"DAESA_EMBEDDED" help:"Start a PostgreSQL of our own on this machine, data kept. Refused with a live key."`
 	EmbeddedDir   string        `name:"embedded-dir" env:"DAESA_EMBEDDED_DIR" help:"Where its data is kept."`
 	PostgresBin   string        `name:"postgres-bin" env:"DAESA_POSTGRES_BIN" help:"Folder with initdb and postgres, when not found by itself."`
-	APIKeys       []string      `name:"api-keys" env:"DAESA_API_KEYS" help:"name=secret, for the merchant's own servers."`
+	APIKeys       []string      `name:"api-keys" env:"DAESA_API_KEYS" help:"name=secret, for the merchant's own servers, for everything; daesa key makes others while the service runs."`
 	TokenKey      string        `name:"token-key" env:"DAESA_TOKEN_KEY" help:"Signs the status address of a payment; derived from the secret key when empty."`
 	CORSOrigins   []string      `name:"cors-origins" env:"DAESA_CORS_ORIGINS" help:"Front ends that may call confirm, as scheme://host."`
 	MerchantURL   string        `name:"merchant-url" env:"DAESA_MERCHANT_URL" help:"Where order events are delivered."`
@@ -192,6 +193,8 @@ func (c *cli) run(ctx context.Context, command string, stdout, stderr io.Writer)
 			err = c.Mismatch.run(ctx, command, c.DatabaseURL, stdout)
 		case "user":
 			err = c.User.run(ctx, command, c.DatabaseURL, stdout)
+		case "key":
+			err = c.Key.run(ctx, command, c.DatabaseURL, stdout)
 		case "incident":
 			err = c.Incident.run(ctx, command, c.DatabaseURL, stdout)
 		default:

@@ -220,8 +220,8 @@ func (c Config) validatePages() error {
 }
 
 // keys reads the API keys, each written name=secret.
-func (c Config) keys() ([]web.Key, error) {
-	keys := make([]web.Key, 0, len(c.APIKeys))
+func (c Config) keys() (web.Keys, error) {
+	keys := make(web.Keys, 0, len(c.APIKeys))
 	for _, text := range c.APIKeys {
 		name, secret, ok := strings.Cut(text, "=")
 		if !ok {

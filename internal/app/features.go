@@ -22,6 +22,7 @@ type features struct {
 	sealer          *seal.Sealer
 	desk            *desk.Desk
 	people          *people.Accounts
+	keys            *people.Keyring
 }
 
 func newFeatures(a *App) (f features, err error) {
@@ -66,6 +67,10 @@ func newFeatures(a *App) (f features, err error) {
 		return f, err
 	}
 	if f.people, err = people.New(people.Config{DB: a.reads, Cost: a.cfg.PasswordCost, Now: a.cfg.Now}); err != nil {
+		return f, err
+	}
+	// Those who move money must not wait for a connection behind those who look something up.
+	if f.keys, err = people.NewKeyring(people.KeyringConfig{DB: a.db, Log: a.log, Now: a.cfg.Now}); err != nil {
 		return f, err
 	}
 	if f.desk, err = desk.New(desk.Config{DB: a.reads, Now: a.cfg.Now}); err != nil {

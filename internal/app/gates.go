@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"daesa/internal/admission"
+	"daesa/internal/people"
 	"daesa/internal/web"
 )
 
@@ -21,14 +22,16 @@ type gates struct {
 	notices  *admission.RateLimit
 	confirms *admission.RateLimit
 	signIns  *admission.RateLimit
-	bearer   func(http.Handler) http.Handler
+	money    func(http.Handler) http.Handler // API keys of that scope, and so on
+	read     func(http.Handler) http.Handler
+	books    func(http.Handler) http.Handler
 	cors     func(http.Handler) http.Handler
 }
 
 // bearerOrToken asks for an API key unless the request carries the token of a status address, which the handler
 // checks.
 func (g *gates) bearerOrToken(next http.Handler) http.Handler {
-	keyed := g.bearer(next)
+	keyed := g.read(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Has("token") {
 			next.ServeHTTP(w, r)
@@ -58,13 +61,11 @@ func newGates(a *App) (*web.Adapter, gates, error) {
 	if err := g.limit(a, adapter, metrics); err != nil {
 		return nil, g, err
 	}
-	keys, err := a.cfg.keys()
+	bearer, err := newBearer(a, adapter)
 	if err != nil {
 		return nil, g, err
 	}
-	if g.bearer, err = web.NewBearer(web.BearerConfig{Keys: keys, Adapter: adapter}); err != nil {
-		return nil, g, err
-	}
+	g.money, g.read, g.books = bearer(string(people.ScopeMoney)), bearer(string(people.ScopeRead)), bearer(string(people.ScopeBooks))
 	g.cors, err = web.NewCORS(web.CORSConfig{Origins: a.cfg.CORSOrigins, Adapter: adapter})
 	return adapter, g, err
 }

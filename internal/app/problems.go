@@ -84,6 +84,8 @@ func problems() []web.ProblemRow {
 		{Err: web.ErrNoRoute, Status: http.StatusNotFound, Code: "no_route", Title: "No such path"},
 		{Err: web.ErrMethod, Status: http.StatusMethodNotAllowed, Code: "method_not_allowed", Title: "The path does not serve this method"},
 		{Err: web.ErrUnauthorized, Status: http.StatusUnauthorized, Code: "unauthorized", Title: "An API key is needed"},
+		{Err: web.ErrScope, Status: http.StatusForbidden, Code: "scope_missing", Title: "The API key is not for this"},
+		{Err: people.ErrKeysUnread, Status: http.StatusServiceUnavailable, Code: "database_unavailable", Title: "The database is not available at present"},
 		{Err: web.ErrOrigin, Status: http.StatusForbidden, Code: "origin_forbidden", Title: "This page may not call"},
 		{Err: admission.ErrRateLimited, Status: http.StatusTooManyRequests, Code: "rate_limited", Title: "Too many requests from this source"},
 		{Err: admission.ErrShed, Status: http.StatusServiceUnavailable, Code: "overloaded", Title: "Too many requests at once"},

@@ -11,6 +11,7 @@ import (
 	"daesa/internal/web"
 	"daesa/ledger"
 	"daesa/reconcile"
+	"daesa/reconcile/desk"
 	"daesa/reconcile/pages"
 	"daesa/webhook"
 )
@@ -64,7 +65,7 @@ func publicRoutes(a *App, adapter *web.Adapter, gates gates) chi.Router {
 
 	// The merchant's servers and back office: orders and cancels.
 	r.Group(func(r chi.Router) {
-		r.Use(gates.bearer, gates.admit.Middleware(admission.ClassMoney), web.Timeout(moneyTimeout))
+		r.Use(gates.money, gates.admit.Middleware(admission.ClassMoney), web.Timeout(moneyTimeout))
 		r.Post("/v1/orders", handle(f.checkout.CreateOrder))
 		r.Post("/v1/payments/{payment_key}/cancel", handle(f.checkout.CancelPayment))
 		r.Post("/v1/customers/{customer_id}/credits/spend", handle(f.checkout.SpendCredits))
@@ -79,40 +80,52 @@ func publicRoutes(a *App, adapter *web.Adapter, gates gates) chi.Router {
 
 	// The merchant's servers: look-ups.
 	r.Group(func(r chi.Router) {
-		r.Use(gates.bearer, gates.admit.Middleware(admission.ClassReading), web.Timeout(readingTimeout))
+		r.Use(gates.read, gates.admit.Middleware(admission.ClassReading), web.Timeout(readingTimeout))
 		r.Get("/v1/orders/{order_id}", handle(f.checkout.GetOrder))
 		r.Get("/v1/cancels/{request_id}", handle(f.checkout.GetCancel))
 		r.Get("/v1/customers/{customer_id}/credits", handle(f.checkout.GetCredits))
 		r.Get("/v1/events", handle(f.checkout.ListEvents))
-		r.Post("/v1/events/{event_id}/resend", handle(f.checkout.ResendEvent))
 		r.Get("/v1/days", handle(days.ListDays))
 		r.Get("/v1/days/{day}", handle(days.GetDay))
 		r.Get("/v1/statement/applied", handle(days.ListApplied))
 	})
 
+	// The merchant's servers, by hand: an event once more.
+	r.Group(func(r chi.Router) {
+		r.Use(gates.money, gates.admit.Middleware(admission.ClassReading), web.Timeout(readingTimeout))
+		r.Post("/v1/events/{event_id}/resend", handle(f.checkout.ResendEvent))
+	})
+
 	// Finance: a few signatures a day. The day is closed once more for each, which takes as long as the day is large.
 	r.Group(func(r chi.Router) {
-		r.Use(gates.bearer, gates.admit.Middleware(admission.ClassReading), web.Timeout(moneyTimeout))
+		r.Use(gates.books, gates.admit.Middleware(admission.ClassReading), web.Timeout(moneyTimeout))
 		r.Post("/v1/days/{day}/sign", handle(days.SignDay))
 	})
 
-	// Whoever looks after the books: what is wrong, what is waiting, and what people do about it; by hand, or a few times
-	// a minute from a back office.
+	deskRoutes(r, f.desk, handle, gates)
+	return r
+}
+
+// deskRoutes are for whoever looks after the books: what is wrong, what is waiting, and what people do about it; by hand, or a
+// few times a minute from a back office.
+func deskRoutes(r chi.Router, d *desk.Desk, handle func(web.Handler) http.HandlerFunc, gates gates) {
 	r.Group(func(r chi.Router) {
-		r.Use(gates.bearer, gates.admit.Middleware(admission.ClassReading), web.Timeout(readingTimeout))
-		r.Get("/v1/pending", handle(f.desk.ListPending))
-		r.Get("/v1/mismatches", handle(f.desk.ListMismatches))
-		r.Get("/v1/mismatches/{mismatch_id}", handle(f.desk.GetMismatch))
+		r.Use(gates.read, gates.admit.Middleware(admission.ClassReading), web.Timeout(readingTimeout))
+		r.Get("/v1/pending", handle(d.ListPending))
+		r.Get("/v1/mismatches", handle(d.ListMismatches))
+		r.Get("/v1/mismatches/{mismatch_id}", handle(d.GetMismatch))
+		r.Get("/v1/incidents", handle(d.ListIncidents))
+		r.Get("/v1/incidents/{incident_id}", handle(d.GetIncident))
+	})
+	r.Group(func(r chi.Router) {
+		r.Use(gates.books, gates.admit.Middleware(admission.ClassReading), web.Timeout(readingTimeout))
 		for _, step := range ledger.Steps() {
-			r.Post("/v1/mismatches/{mismatch_id}/"+string(step), handle(f.desk.Step(step)))
+			r.Post("/v1/mismatches/{mismatch_id}/"+string(step), handle(d.Step(step)))
 		}
-		r.Get("/v1/incidents", handle(f.desk.ListIncidents))
-		r.Get("/v1/incidents/{incident_id}", handle(f.desk.GetIncident))
 		for _, step := range []ledger.Step{ledger.StepResolve, ledger.StepConfirm, ledger.StepWithdraw} {
-			r.Post("/v1/incidents/{incident_id}/"+string(step), handle(f.desk.StepIncident(step)))
+			r.Post("/v1/incidents/{incident_id}/"+string(step), handle(d.StepIncident(step)))
 		}
 	})
-	return r
 }
 
 // pageRoutes is the whole URL surface of the pages, which have a listener of their own: whoever sends notices or pays has no

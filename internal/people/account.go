@@ -171,10 +171,5 @@ func (a *Accounts) change(ctx context.Context, d Deed, sql string, args pgx.Stri
 // write does something together with its line in the trail: both or neither.
 func (a *Accounts) write(ctx context.Context, d Deed, fn func(tx pgx.Tx, now time.Time) error) error {
 	d.At = a.now()
-	return postgres.InTx(ctx, a.db, func(tx pgx.Tx) error {
-		if err := fn(tx, d.At); err != nil {
-			return err
-		}
-		return note(ctx, tx, d)
-	})
+	return write(ctx, a.db, d, func(tx pgx.Tx) error { return fn(tx, d.At) })
 }

@@ -328,7 +328,7 @@ func TestEnums_AreTheSameInGoAndInTheDatabase(t *testing.T) {
 	t.Parallel()
 	a, _ := newAccounts(t)
 	for constraint, words := range map[string][]string{
-		"accounts_roles_known": texts(Roles()), "deeds_action_known": texts(Actions()),
+		"accounts_roles_known": texts(Roles()), "deeds_action_known": texts(Actions()), "api_keys_scopes_known": texts(Scopes()),
 	} {
 		var definition string
 		err := a.db.QueryRow(t.Context(), `SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = $1`, constraint).Scan(&definition)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"daesa/internal/postgres"
 )
@@ -30,6 +31,10 @@ const (
 	ActionNoticeSeen     Action = "notice_seen"        // the masked body of one
 	ActionRehearsed      Action = "delivery_rehearsed" // nothing was changed
 	ActionReplayed       Action = "delivery_replayed"
+
+	ActionKeyMade    Action = "key_made" // an API key, of the merchant's servers
+	ActionKeyRotated Action = "key_rotated"
+	ActionKeyRevoked Action = "key_revoked"
 )
 
 // Actions lists every action.
@@ -38,6 +43,7 @@ func Actions() []Action {
 		ActionAccountMade, ActionRolesSet, ActionPasswordGiven, ActionPasswordChosen, ActionDisabled, ActionEnabled,
 		ActionSignedIn, ActionSignInRefused, ActionSignedOut, ActionReportTaken, ActionGatewayAsked, ActionNoticeSeen,
 		ActionRehearsed, ActionReplayed,
+		ActionKeyMade, ActionKeyRotated, ActionKeyRevoked,
 	}
 }
 
@@ -46,7 +52,7 @@ type Deed struct {
 	At      time.Time `db:"at"`
 	By      By        `db:"actor"`
 	Action  Action    `db:"action"`
-	Subject string    `db:"subject"` // the account, order, day or mismatch that it was done with
+	Subject string    `db:"subject"` // the account, key, order, day or mismatch that it was done with
 	Detail  string    `db:"detail"`
 	Source  string    `db:"source"` // the address that it came from; empty for commands
 }
@@ -67,6 +73,16 @@ func note(ctx context.Context, tx interface {
 		return fmt.Errorf("note that %s did %s: %w", d.By, d.Action, err)
 	}
 	return nil
+}
+
+// write does something together with its line in the trail: both or neither.
+func write(ctx context.Context, db *pgxpool.Pool, d Deed, fn func(tx pgx.Tx) error) error {
+	return postgres.InTx(ctx, db, func(tx pgx.Tx) error {
+		if err := fn(tx); err != nil {
+			return err
+		}
+		return note(ctx, tx, d)
+	})
 }
 
 // Note adds a line to the trail of what has no transaction of its own.

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -80,7 +81,7 @@ func TestNewCORS_RefusesPatterns(t *testing.T) {
 func TestBearer(t *testing.T) {
 	t.Parallel()
 	a, _ := newAdapter(t)
-	var keys []Key
+	var keys Keys
 	for name, secret := range map[string]string{"shop": "shop-secret-0123456789", "erp": "erp-secret-0123456789"} {
 		key, err := NewKey(name, secret)
 		if err != nil {
@@ -88,23 +89,34 @@ func TestBearer(t *testing.T) {
 		}
 		keys = append(keys, key)
 	}
+	scopes := map[string][]string{"shop": {"sell", "look"}, "erp": {"look"}}
 	tests := []struct {
 		name, header string
-		keys         []Key
+		keys         Keys
+		scope        string
 		actor        string
+		status       int
 	}{
-		{"first key", "Bearer shop-secret-0123456789", keys, "shop"},
-		{"second key, scheme in lower case", "bearer erp-secret-0123456789", keys, "erp"},
-		{"none", "", keys, ""},
-		{"unknown", "Bearer no-secret-0123456789", keys, ""},
-		{"a prefix", "Bearer shop-secret-012345678", keys, ""},
-		{"other scheme", "Basic shop-secret-0123456789", keys, ""},
-		{"no keys at all", "Bearer ", nil, ""},
+		{"first key", "Bearer shop-secret-0123456789", keys, "sell", "shop", 200},
+		{"second key, scheme in lower case", "bearer erp-secret-0123456789", keys, "look", "erp", 200},
+		{"for something else", "Bearer erp-secret-0123456789", keys, "sell", "", 403},
+		{"for a part of a scope's name", "Bearer shop-secret-0123456789", keys, "sel", "", 403},
+		{"none", "", keys, "look", "", 401},
+		{"unknown", "Bearer no-secret-0123456789", keys, "look", "", 401},
+		{"a prefix", "Bearer shop-secret-012345678", keys, "look", "", 401},
+		{"other scheme", "Basic shop-secret-0123456789", keys, "look", "", 401},
+		{"no keys at all", "Bearer ", nil, "look", "", 401},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			bearer, err := NewBearer(BearerConfig{Adapter: a, Keys: tt.keys})
+			bearer, err := NewBearer(BearerConfig{Adapter: a, Recognize: func(_ context.Context, token string) (Caller, error) {
+				name, found := tt.keys.Find(token)
+				if !found {
+					return Caller{}, ErrUnauthorized
+				}
+				return Caller{Name: name, Scopes: scopes[name]}, nil
+			}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -112,12 +124,12 @@ func TestBearer(t *testing.T) {
 			r := httptest.NewRequestWithContext(t.Context(), "GET", "/", nil)
 			r.Header.Set("Authorization", tt.header)
 			w := httptest.NewRecorder()
-			bearer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { actor = Actor(r.Context()) })).ServeHTTP(w, r)
+			bearer(tt.scope)(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { actor = Actor(r.Context()) })).ServeHTTP(w, r)
 			if actor != tt.actor {
 				t.Errorf("got actor %q, want %q", actor, tt.actor)
 			}
-			if refused := tt.actor == ""; refused != (w.Code == 401) || refused != (w.Header().Get("WWW-Authenticate") != "") {
-				t.Errorf("got status %d %v", w.Code, w.Header())
+			if w.Code != tt.status || (w.Code != 200) != (w.Header().Get("WWW-Authenticate") != "") {
+				t.Errorf("got status %d %v, want %d", w.Code, w.Header(), tt.status)
 			}
 		})
 	}

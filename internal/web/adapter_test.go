@@ -26,6 +26,7 @@ func testRows() []ProblemRow {
 		{ErrNoRoute, 404, "no_such_path", "No such path"},
 		{ErrMethod, 405, "method_not_allowed", "Method not allowed"},
 		{ErrUnauthorized, 401, "unauthorized", "API key missing or unknown"},
+		{ErrScope, 403, "scope_missing", "API key is for something else"},
 		{ErrOrigin, 403, "origin_not_allowed", "Origin not allowed"},
 		{ErrBodyTooLarge, 413, "body_too_large", "Body too large"},
 		{ErrBodyMalformed, 400, "body_malformed", "Malformed body"},

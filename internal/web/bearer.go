@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -30,45 +31,69 @@ func NewKey(name, secret string) (Key, error) {
 	return Key{name: name, hash: sha256.Sum256([]byte(secret))}, nil
 }
 
-// BearerConfig holds what [NewBearer] needs.
-type BearerConfig struct {
-	// Keys may be empty: then nobody gets in.
-	Keys    []Key
-	Adapter *Adapter
-}
+// Keys are keys that are known beforehand.
+type Keys []Key
 
-type actorKey struct{}
-
-// NewBearer returns a middleware that lets a request pass only with one of the keys as its bearer token. The handler
-// finds the key's name with [Actor].
-func NewBearer(cfg BearerConfig) (func(http.Handler) http.Handler, error) {
-	if cfg.Adapter == nil {
-		return nil, errors.New("web: Bearer needs an Adapter: it is how a request without a key is refused")
-	}
-	return func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			name, ok := identify(cfg.Keys, r.Header.Get("Authorization"))
-			if !ok {
-				w.Header().Set("WWW-Authenticate", `Bearer realm="daesa"`)
-				cfg.Adapter.Fail(w, r, ErrUnauthorized)
-				return
-			}
-			next.ServeHTTP(w, r.WithContext(WithActor(r.Context(), name)))
-		})
-	}, nil
-}
-
-// identify compares with every key and with hashes only, so that the time it takes tells nothing about a secret.
-func identify(keys []Key, authorization string) (string, bool) {
-	scheme, token, _ := strings.Cut(authorization, " ")
+// Find is the name of the key that a token is. It compares with every key and with hashes only, so that the time it takes
+// tells nothing about a secret.
+func (k Keys) Find(token string) (name string, found bool) {
 	hash := sha256.Sum256([]byte(token))
-	name, found := "", false
-	for _, key := range keys {
+	for _, key := range k {
 		if subtle.ConstantTimeCompare(hash[:], key.hash[:]) == 1 {
 			name, found = key.name, true
 		}
 	}
-	return name, found && strings.EqualFold(scheme, "Bearer")
+	return name, found
+}
+
+// Caller is who came with a token, and for what that one is.
+type Caller struct {
+	Name   string // for logs and trails
+	Scopes []string
+}
+
+// BearerConfig holds what [NewBearer] needs.
+type BearerConfig struct {
+	// Recognize says whose a token is. ErrUnauthorized: nobody's.
+	Recognize func(ctx context.Context, token string) (Caller, error)
+	Adapter   *Adapter
+}
+
+type actorKey struct{}
+
+// NewBearer returns what makes middlewares, each of which lets a request pass only with a bearer token that is for its
+// scope. The handler finds the caller's name with [Actor].
+func NewBearer(cfg BearerConfig) (func(scope string) func(http.Handler) http.Handler, error) {
+	if cfg.Adapter == nil || cfg.Recognize == nil {
+		return nil, errors.New("web: Bearer needs Recognize, and an Adapter: it is how a request without a key is refused")
+	}
+	return func(scope string) func(http.Handler) http.Handler {
+		return func(next http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				caller, err := cfg.identify(r)
+				switch {
+				case errors.Is(err, ErrUnauthorized):
+					w.Header().Set("WWW-Authenticate", `Bearer realm="daesa"`)
+					cfg.Adapter.Fail(w, r, err)
+				case err != nil:
+					cfg.Adapter.Fail(w, r, err)
+				case !slices.Contains(caller.Scopes, scope):
+					w.Header().Set("WWW-Authenticate", `Bearer realm="daesa", error="insufficient_scope", scope="`+scope+`"`)
+					cfg.Adapter.Fail(w, r, WithDetail(ErrScope, "this needs the scope "+scope))
+				default:
+					next.ServeHTTP(w, r.WithContext(WithActor(r.Context(), caller.Name)))
+				}
+			})
+		}
+	}, nil
+}
+
+func (c BearerConfig) identify(r *http.Request) (Caller, error) {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if token == "" || !strings.EqualFold(scheme, "Bearer") {
+		return Caller{}, ErrUnauthorized
+	}
+	return c.Recognize(r.Context(), token)
 }
 
 // WithActor notes in whose name the rest of the request is done.

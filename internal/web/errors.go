@@ -13,6 +13,8 @@ var (
 	ErrMethod = errors.New("method not allowed")
 	// ErrUnauthorized means that the request carries no API key that we know.
 	ErrUnauthorized = errors.New("API key missing or unknown")
+	// ErrScope means that the API key is known, and is for something else.
+	ErrScope = errors.New("the API key is not for this")
 	// ErrOrigin means that a browser sent the request from a page whose origin is not allowed to.
 	ErrOrigin = errors.New("origin not allowed")
 	// ErrUnsupportedMedia means that the body is of a type or encoding we do not read.

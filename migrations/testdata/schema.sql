@@ -549,6 +549,60 @@ ALTER TABLE public.accounts ALTER COLUMN account_id ADD GENERATED ALWAYS AS IDEN
     CACHE 1
 );
 
+-- Name: api_keys; Type: TABLE; Schema: public; Owner: -
+
+CREATE TABLE public.api_keys (
+    key_id bigint NOT NULL,
+    name text NOT NULL,
+    prefix text NOT NULL,
+    digest bytea NOT NULL,
+    scopes text[] NOT NULL,
+    made_at timestamp with time zone NOT NULL,
+    made_by text NOT NULL,
+    ends_at timestamp with time zone,
+    revoked_at timestamp with time zone,
+    last_used_at timestamp with time zone,
+    CONSTRAINT api_keys_digest_is_sha256 CHECK ((octet_length(digest) = 32)),
+    CONSTRAINT api_keys_name_can_stand_in_a_trail CHECK ((name ~ '^[A-Za-z0-9][A-Za-z0-9._@-]{0,99}$'::text)),
+    CONSTRAINT api_keys_prefix_form CHECK ((prefix ~ '^daesa_[a-z2-7]{8}$'::text)),
+    CONSTRAINT api_keys_scopes_known CHECK (((cardinality(scopes) > 0) AND (scopes <@ ARRAY['money'::text, 'read'::text, 'books'::text])))
+);
+
+-- Name: TABLE api_keys; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON TABLE public.api_keys IS 'Keys of the merchant''s servers, one row for each secret. Never deleted: trails name them.';
+
+-- Name: COLUMN api_keys.name; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.api_keys.name IS 'Who the key is; those that took its place at a rotation have the same.';
+
+-- Name: COLUMN api_keys.prefix; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.api_keys.prefix IS 'How the key begins: to find it by, no secret.';
+
+-- Name: COLUMN api_keys.digest; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.api_keys.digest IS 'SHA-256 of the key, which has 256 random bits and is kept nowhere.';
+
+-- Name: COLUMN api_keys.ends_at; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.api_keys.ends_at IS 'Another took its place; it lets in until then.';
+
+-- Name: COLUMN api_keys.last_used_at; Type: COMMENT; Schema: public; Owner: -
+
+COMMENT ON COLUMN public.api_keys.last_used_at IS 'To about two minutes.';
+
+-- Name: api_keys_key_id_seq; Type: SEQUENCE; Schema: public; Owner: -
+
+ALTER TABLE public.api_keys ALTER COLUMN key_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.api_keys_key_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 -- Name: audit_dirty; Type: TABLE; Schema: public; Owner: -
 
 CREATE TABLE public.audit_dirty (
@@ -1037,7 +1091,7 @@ CREATE TABLE public.deeds (
     subject text NOT NULL,
     detail text NOT NULL,
     source text NOT NULL,
-    CONSTRAINT deeds_action_known CHECK ((action = ANY (ARRAY['account_made'::text, 'roles_set'::text, 'password_given'::text, 'password_chosen'::text, 'account_disabled'::text, 'account_enabled'::text, 'signed_in'::text, 'sign_in_refused'::text, 'signed_out'::text, 'report_taken'::text, 'gateway_asked'::text, 'notice_seen'::text, 'delivery_rehearsed'::text, 'delivery_replayed'::text]))),
+    CONSTRAINT deeds_action_known CHECK ((action = ANY (ARRAY['account_made'::text, 'roles_set'::text, 'password_given'::text, 'password_chosen'::text, 'account_disabled'::text, 'account_enabled'::text, 'signed_in'::text, 'sign_in_refused'::text, 'signed_out'::text, 'report_taken'::text, 'gateway_asked'::text, 'key_made'::text, 'key_rotated'::text, 'key_revoked'::text, 'notice_seen'::text, 'delivery_rehearsed'::text, 'delivery_replayed'::text]))),
     CONSTRAINT deeds_has_actor CHECK ((actor <> ''::text))
 );
 
@@ -1051,7 +1105,7 @@ COMMENT ON COLUMN public.deeds.actor IS 'os:<user>, api:<key> or person:<account
 
 -- Name: COLUMN deeds.subject; Type: COMMENT; Schema: public; Owner: -
 
-COMMENT ON COLUMN public.deeds.subject IS 'The account, day, order, mismatch or delivery that it was done with.';
+COMMENT ON COLUMN public.deeds.subject IS 'The account, key, day, order, mismatch or delivery that it was done with.';
 
 -- Name: COLUMN deeds.source; Type: COMMENT; Schema: public; Owner: -
 
@@ -1852,6 +1906,21 @@ ALTER TABLE ONLY public.acceptances
 ALTER TABLE ONLY public.accounts
     ADD CONSTRAINT accounts_pkey PRIMARY KEY (account_id);
 
+-- Name: api_keys api_keys_digest_is_one; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.api_keys
+    ADD CONSTRAINT api_keys_digest_is_one UNIQUE (digest);
+
+-- Name: api_keys api_keys_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.api_keys
+    ADD CONSTRAINT api_keys_pkey PRIMARY KEY (key_id);
+
+-- Name: api_keys api_keys_prefix_is_one; Type: CONSTRAINT; Schema: public; Owner: -
+
+ALTER TABLE ONLY public.api_keys
+    ADD CONSTRAINT api_keys_prefix_is_one UNIQUE (prefix);
+
 -- Name: audit_dirty audit_dirty_pkey; Type: CONSTRAINT; Schema: public; Owner: -
 
 ALTER TABLE ONLY public.audit_dirty
@@ -2090,6 +2159,10 @@ CREATE INDEX acceptances_open ON public.acceptances USING btree (state, owed_at)
 -- Name: accounts_name_is_one; Type: INDEX; Schema: public; Owner: -
 
 CREATE UNIQUE INDEX accounts_name_is_one ON public.accounts USING btree (lower(name));
+
+-- Name: api_keys_one_is_current; Type: INDEX; Schema: public; Owner: -
+
+CREATE UNIQUE INDEX api_keys_one_is_current ON public.api_keys USING btree (lower(name)) WHERE ((ends_at IS NULL) AND (revoked_at IS NULL));
 
 -- Name: audit_judged_by_clock; Type: INDEX; Schema: public; Owner: -
 

@@ -128,6 +128,7 @@ var koreanWords = map[string]string{
 	"cancel_in_progress": "처리 중 취소 확인", "deposit_watch": "입금 감시", "parked": "모르는 결제의 통지",
 
 	"viewer": "조회", "finance": "재무", "approver": "승인자", "operator": "운영",
+	"key_made": "API 키 생성", "key_rotated": "API 키 교체", "key_revoked": "API 키 폐기",
 	"account_made": "계정 생성", "roles_set": "역할 지정", "password_given": "임시 비밀번호 발급", "password_chosen": "비밀번호 변경", "account_disabled": "계정 중지",
 	"account_enabled": "계정 재사용", "signed_in": "로그인", "sign_in_refused": "로그인 거부", "signed_out": "로그아웃", "notice_seen": "웹훅 본문 열람", "delivery_rehearsed": "다시 처리 미리보기", "delivery_replayed": "다시 처리",
 	"report_taken": "보고서 내려받기",
