@@ -33,6 +33,7 @@ type house struct {
 	*stage.Stage
 
 	db    string
+	dir   string // of the configurations
 	inbox *inbox
 	sold  int
 }
@@ -41,7 +42,7 @@ type house struct {
 func newHouse(t *testing.T, change func(*app.Config)) *house {
 	t.Helper()
 	prometheus, alertmanager := program(t, "prometheus"), program(t, "prometheus-alertmanager", "alertmanager")
-	h := &house{T: t, db: postgrestest.NewURL(t), inbox: newInbox(t)}
+	h := &house{T: t, db: postgrestest.NewURL(t), dir: t.TempDir(), inbox: newInbox(t)}
 	key := filepath.Join(t.TempDir(), "seal.key")
 	_, err := seal.GenerateKey(key)
 	h.must(err)
@@ -65,7 +66,7 @@ func newHouse(t *testing.T, change func(*app.Config)) *house {
 	})
 	at := h.run(alertmanager, "alertmanager.yml", hurriedAlertmanager(t, h.inbox.url), "--storage.path", t.TempDir(), "--cluster.listen-address=")
 	for _, name := range []string{"rules.yaml", "switch_rules.yaml"} {
-		h.must(os.WriteFile(filepath.Join(h.dir(), name), []byte(hurriedRules(t, name)), 0o600))
+		h.must(os.WriteFile(filepath.Join(h.dir, name), []byte(hurriedRules(t, name)), 0o600))
 	}
 	config := fmt.Sprintf(`
 global: {scrape_interval: 2s, scrape_timeout: 2s, evaluation_interval: 1s, external_labels: {pages: "https://pages.example.com"}}
@@ -78,7 +79,7 @@ alerting: {alertmanagers: [{static_configs: [{targets: [%q]}]}]}
 	h.eventually("the service is scraped and has made its first audit", 2*time.Minute, func() bool {
 		return h.ask(watching, `daesa_reconcile_audit_verdict{scope="recent", verdict="reconciled"} == 1 and on () daesa_reconcile_mirror_lag_seconds < 30`)
 	})
-	h.must(os.WriteFile(filepath.Join(h.dir(), "prometheus.yml"), []byte(config+"rule_files: [rules.yaml, switch_rules.yaml]\n"), 0o600))
+	h.must(os.WriteFile(filepath.Join(h.dir, "prometheus.yml"), []byte(config+"rule_files: [rules.yaml, switch_rules.yaml]\n"), 0o600))
 	h.reload(watching)
 	h.eventually("alarms are weighed", time.Minute, func() bool { return h.ask(watching, `ALERTS{alertname="DeadMansSwitch"}`) })
 	return h
@@ -86,9 +87,6 @@ alerting: {alertmanagers: [{static_configs: [{targets: [%q]}]}]}
 
 // aReply is far longer than any answer takes on this machine.
 const aReply = 20 * time.Second
-
-// dir is where this house keeps its configurations.
-func (h *house) dir() string { return filepath.Dir(h.inbox.dir) }
 
 // program finds a program by any of its names.
 func program(t *testing.T, names ...string) string {
@@ -108,7 +106,7 @@ func program(t *testing.T, names ...string) string {
 // run writes a configuration, starts a program with it on a free port, and waits until it is ready. It ends with the test.
 func (h *house) run(path, name, config string, arguments ...string) (address string) {
 	h.Helper()
-	file := filepath.Join(h.dir(), name)
+	file := filepath.Join(h.dir, name)
 	h.must(os.WriteFile(file, []byte(config), 0o600))
 	address = freeAddress(h.T)
 	running, stop := context.WithCancel(context.Background())
@@ -269,7 +267,7 @@ const theSwitch = "switch DeadMansSwitch"
 
 // inbox is every receiver.
 type inbox struct {
-	url, dir string
+	url string
 
 	mu  sync.Mutex
 	all []notification
@@ -277,8 +275,7 @@ type inbox struct {
 
 func newInbox(t *testing.T) *inbox {
 	t.Helper()
-	i := &inbox{dir: t.TempDir()}
-	i.dir = filepath.Join(i.dir, "in")
+	i := &inbox{}
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		var n notification

@@ -32,9 +32,9 @@ func hurriedRules(t *testing.T, name string) string {
 			parts := regexp.MustCompile(span).FindStringSubmatch(found)
 			short := hurriedSpan(t, parts[2])
 			if strings.HasSuffix(parts[1], "for: ") {
-				short = atLeast(t, short, patience)
+				short = max(short, patience)
 			}
-			return parts[1] + short + parts[3]
+			return parts[1] + written(short) + parts[3]
 		})
 	}
 	return regexp.MustCompile(`([<>]=?) (\d+)\b`).ReplaceAllStringFunc(text, func(found string) string {
@@ -55,24 +55,18 @@ func hurriedRules(t *testing.T, name string) string {
 // patience is what every alarm waits at least: a machine that is busy misses a scrape or two.
 const patience = 10 * time.Second
 
-func atLeast(t *testing.T, span string, least time.Duration) string {
-	t.Helper()
-	d, err := time.ParseDuration(span)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return fmt.Sprintf("%dms", max(d, least).Milliseconds())
-}
+// written is a span as Prometheus and Alertmanager read it.
+func written(span time.Duration) string { return fmt.Sprintf("%dms", span.Milliseconds()) }
 
-// hurriedSpan is a span of time as Prometheus and Alertmanager write it, hurry times shorter.
-func hurriedSpan(t *testing.T, text string) string {
+// hurriedSpan reads a span of time as Prometheus and Alertmanager write it, and makes it hurry times shorter.
+func hurriedSpan(t *testing.T, text string) time.Duration {
 	t.Helper()
 	unit := map[byte]time.Duration{'s': time.Second, 'm': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour}[text[len(text)-1]]
 	n, err := strconv.Atoi(text[:len(text)-1])
 	if err != nil || unit == 0 {
 		t.Fatalf("%q is no span of time that this test knows", text)
 	}
-	return fmt.Sprintf("%dms", (time.Duration(n) * unit / hurry).Milliseconds())
+	return time.Duration(n) * unit / hurry
 }
 
 // hurriedAlertmanager is the configuration that is shipped, with every span shorter, and with the test in place of each
@@ -113,7 +107,7 @@ func hurryIn(t *testing.T, node any) {
 		for key, value := range node {
 			text, isText := value.(string)
 			if isText && (strings.HasPrefix(key, "group_") || strings.HasSuffix(key, "_interval") || strings.HasSuffix(key, "_timeout")) {
-				node[key] = hurriedSpan(t, text)
+				node[key] = written(hurriedSpan(t, text))
 			}
 			hurryIn(t, value)
 		}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 
@@ -69,7 +68,7 @@ func (w Signing) validate() error {
 	if _, err := ledger.ParseDigest(w.Digest); w.Digest != "" && err != nil {
 		return fmt.Errorf("%w: %w", ErrSignature, err)
 	}
-	if !utf8.ValidString(w.Note) || strings.ContainsRune(w.Note, 0) || utf8.RuneCountInString(w.Note) > noteMax {
+	if !ledger.PlainText(w.Note, noteMax) {
 		return ErrSignature
 	}
 	return nil

@@ -14,7 +14,7 @@ import (
 	"daesa/pgclient"
 )
 
-// Errors of Delivery and Replay.
+// Errors of Replay.
 var (
 	// ErrNoDelivery means that there is no such delivery, or none any more.
 	ErrNoDelivery = errors.New("there is no such delivery")
@@ -25,55 +25,44 @@ var (
 	ErrUnasked = errors.New("the gateway gave no answer about the payment")
 )
 
-// Kept is a delivery as it was kept.
-type Kept struct {
-	DeliveryID int64      `db:"delivery_id"`
-	PaymentKey string     `db:"payment_key"`
-	OrderID    string     `db:"order_id"`
-	ReceivedAt time.Time  `db:"received_at"`
-	SentAt     *time.Time `db:"sent_at"`
-	Retried    *int       `db:"retried_count"`
-	Source     string     `db:"source"`
-	EventType  string     `db:"event_type"`
-	Word       string     `db:"word"`
-	Outcome    Outcome    `db:"outcome"`
-	Reason     string     `db:"reason"`
-	Status     *int       `db:"status"`
-	Hash       []byte     `db:"body_hash"` // SHA-256 of the bytes that came
-	Bytes      int        `db:"body_bytes"`
-	Body       []byte     `db:"body"` // masked; nil where nothing is kept
+// kept is what a replay needs of a delivery.
+type kept struct {
+	PaymentKey string    `db:"payment_key"`
+	ReceivedAt time.Time `db:"received_at"`
+	Outcome    Outcome   `db:"outcome"`
+	Body       []byte    `db:"body"` // masked; nil where nothing is kept
 }
 
-// Delivery reads one delivery. ErrNoDelivery.
-func Delivery(ctx context.Context, db ledger.Querier, id int64) (Kept, error) {
-	rows, err := db.Query(ctx, `
-		SELECT delivery_id, COALESCE(payment_key, '') AS payment_key, COALESCE(order_id, '') AS order_id, received_at, sent_at, retried_count,
-			source, event_type, word, outcome, reason, status, body_hash, body_bytes, convert_to(body::text, 'UTF8') AS body
+// kept reads a delivery. ErrNoDelivery.
+func (h *Handler) kept(ctx context.Context, id int64) (kept, error) {
+	rows, err := h.cfg.DB.Query(ctx, `
+		SELECT COALESCE(payment_key, '') AS payment_key, received_at, outcome, convert_to(body::text, 'UTF8') AS body
 		FROM deliveries
 		WHERE delivery_id = @delivery_id`, pgx.StrictNamedArgs{"delivery_id": id})
 	if err != nil {
-		return Kept{}, fmt.Errorf("read delivery %d: %w", id, err)
+		return kept{}, fmt.Errorf("read delivery %d: %w", id, err)
 	}
-	kept, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[Kept])
+	found, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[kept])
 	if errors.Is(err, pgx.ErrNoRows) {
-		return Kept{}, ErrNoDelivery
+		return kept{}, ErrNoDelivery
 	}
 	if err != nil {
-		return Kept{}, fmt.Errorf("read delivery %d: %w", id, err)
+		return kept{}, fmt.Errorf("read delivery %d: %w", id, err)
 	}
-	return kept, nil
+	return found, nil
 }
 
 // Replayed is what taking a delivery up again comes to.
 type Replayed struct {
-	Was      Outcome            // of the delivery when it came
-	Outcome  Outcome            // of it now
-	Reason   string             // one word, of an outcome that has one
-	Word     string             // the gateway's own for the payment
-	Recorded ledger.Outcome     // what the books make of the gateway's answer; "" where they refuse it
-	Detail   string             // of a contradiction, or why the books refuse
-	Changes  []ledger.RowChange // every row of the books that it adds or changes
-	Kept     bool               // it is written down; otherwise it was rolled back
+	DeliveryID int64              `json:"delivery_id"`
+	Was        Outcome            `json:"was"`                 // of the delivery when it came
+	Outcome    Outcome            `json:"outcome"`             // of it now
+	Reason     string             `json:"reason,omitempty"`    // one word, of an outcome that has one
+	Word       string             `json:"gateway_says"`        // the gateway's own for the payment
+	Recorded   ledger.Outcome     `json:"books_say,omitempty"` // what the books make of the gateway's answer; "" where they refuse it
+	Detail     string             `json:"detail,omitempty"`    // of a contradiction, or why the books refuse
+	Changes    []ledger.RowChange `json:"changes"`             // every row of the books that it adds or changes
+	Applied    bool               `json:"applied"`             // it is written down; otherwise it was rolled back
 }
 
 // errRehearsed rolls back what was only to be seen.
@@ -85,11 +74,11 @@ var errRehearsed = errors.New("rehearsed")
 // books are missing, not what the gateway has sent. The secret of a deposit's notice is not kept and not compared again;
 // it decides who is heard, never what is true. ErrNoDelivery, ErrNothingKept, ErrUnasked.
 func (h *Handler) Replay(ctx context.Context, id int64, keep bool) (Replayed, error) {
-	kept, err := Delivery(ctx, h.cfg.DB, id)
+	then, err := h.kept(ctx, id)
 	if err != nil {
 		return Replayed{}, err
 	}
-	d, err := h.again(kept)
+	d, err := h.again(then)
 	if err != nil {
 		return Replayed{}, err
 	}
@@ -99,7 +88,7 @@ func (h *Handler) Replay(ctx context.Context, id int64, keep bool) (Replayed, er
 	if err != nil {
 		return Replayed{}, fmt.Errorf("%w: %w", ErrUnasked, err)
 	}
-	done := Replayed{Was: kept.Outcome, Word: seen.Word}
+	done := Replayed{DeliveryID: id, Was: then.Outcome, Word: seen.Word}
 	var recorded ledger.Recorded
 	err = postgres.InTx(ctx, h.cfg.DB, func(tx pgx.Tx) (err error) {
 		if recorded, done.Changes, err = h.cfg.Ledger.Rehearse(ctx, tx, seen); err == nil && !keep {
@@ -122,17 +111,17 @@ func (h *Handler) Replay(ctx context.Context, id int64, keep bool) (Replayed, er
 	if d.notice.Family != pgclient.FamilyKnownOther {
 		v = judge(d, seen, recorded)
 	}
-	done.Outcome, done.Reason, done.Recorded, done.Detail, done.Kept = v.outcome, v.reason, recorded.Outcome, recorded.Detail, keep
+	done.Outcome, done.Reason, done.Recorded, done.Detail, done.Applied = v.outcome, v.reason, recorded.Outcome, recorded.Detail, keep
 	return done, nil
 }
 
 // again reads what is kept of a delivery as if it had just come. ErrNothingKept.
-func (h *Handler) again(kept Kept) (d delivery, err error) {
-	if kept.Body == nil || kept.PaymentKey == "" || kept.Outcome == OutcomeSignatureRejected {
+func (h *Handler) again(then kept) (d delivery, err error) {
+	if then.Body == nil || then.PaymentKey == "" || then.Outcome == OutcomeSignatureRejected {
 		return d, ErrNothingKept
 	}
-	d = delivery{at: kept.ReceivedAt, id: kept.DeliveryID, paymentKey: kept.PaymentKey, source: kept.Source}
-	if d.notice, err = h.cfg.Gateway.ReadNotice(http.Header{}, kept.Body); err != nil {
+	d = delivery{at: then.ReceivedAt, paymentKey: then.PaymentKey}
+	if d.notice, err = h.cfg.Gateway.ReadNotice(http.Header{}, then.Body); err != nil {
 		return d, fmt.Errorf("%w: %w", ErrNothingKept, err)
 	}
 	if d.notice.Kind == pgclient.NoticeOther { // its body was too large to be kept

@@ -95,29 +95,9 @@ func (s *story) proveIdentity(ctx context.Context) error {
 	return nil
 }
 
-// audit reads the list until it is read completely: when the service itself is at it, our own read stands back.
+// audit audits everything as soon as the list is read completely.
 func (s *story) audit(ctx context.Context) (reconcile.Statement, error) {
-	ctx, stop := context.WithTimeout(ctx, 20*time.Second)
-	defer stop()
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		if err := s.App.ReadList(ctx); err != nil {
-			return reconcile.Statement{}, fmt.Errorf("read the gateway's list: %w", err)
-		}
-		statement, err := s.App.AuditAll(ctx)
-		if err != nil {
-			return reconcile.Statement{}, fmt.Errorf("audit: %w", err)
-		}
-		if statement.Verdict != reconcile.VerdictIncomplete {
-			return statement, nil
-		}
-		select {
-		case <-ctx.Done():
-			return statement, nil
-		case <-tick.C:
-		}
-	}
+	return s.Audit(ctx, 20*time.Second, func(v reconcile.Verdict) bool { return v != reconcile.VerdictIncomplete })
 }
 
 // sale is an order of the story, with credits that a cancel revokes.

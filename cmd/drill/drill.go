@@ -305,7 +305,7 @@ func (d *drill) sendAgain(ctx context.Context) error {
 }
 
 func (d *drill) prove(ctx context.Context) error {
-	statement, err := d.audit(ctx)
+	statement, err := d.Audit(ctx, time.Minute, func(v reconcile.Verdict) bool { return v == reconcile.VerdictReconciled })
 	if err != nil {
 		return err
 	}
@@ -323,26 +323,4 @@ func (d *drill) prove(ctx context.Context) error {
 		return fmt.Errorf("%d broken invariants, the first: %s", len(violations), violations[0])
 	}
 	return d.verify(ctx)
-}
-
-// audit reads the gateway's list and audits everything, until nothing is left that is only late.
-func (d *drill) audit(ctx context.Context) (statement reconcile.Statement, err error) {
-	ctx, stop := context.WithTimeout(ctx, time.Minute)
-	defer stop()
-	again := time.NewTicker(500 * time.Millisecond)
-	defer again.Stop()
-	for {
-		if err := d.App.ReadList(ctx); err != nil {
-			return statement, fmt.Errorf("read the gateway's list: %w", err)
-		}
-		statement, err = d.App.AuditAll(ctx)
-		if err != nil || statement.Verdict == reconcile.VerdictReconciled {
-			return statement, err
-		}
-		select {
-		case <-ctx.Done():
-			return statement, nil
-		case <-again.C:
-		}
-	}
 }

@@ -16,23 +16,14 @@ func newBearer(a *App, adapter *web.Adapter) (func(scope string) func(http.Handl
 	if err != nil {
 		return nil, err
 	}
-	everything := scopeNames(people.Scopes())
 	return web.NewBearer(web.BearerConfig{Adapter: adapter, Recognize: func(ctx context.Context, token string) (web.Caller, error) {
 		if name, found := set.Find(token); found {
-			return web.Caller{Name: name, Scopes: everything}, nil
+			return web.Caller{Name: name, May: func(string) bool { return true }}, nil
 		}
 		key, err := a.features.keys.Find(ctx, token)
 		if errors.Is(err, people.ErrKey) {
 			return web.Caller{}, web.ErrUnauthorized
 		}
-		return web.Caller{Name: key.Name, Scopes: scopeNames(key.Scopes)}, err
+		return web.Caller{Name: key.Name, May: key.For}, err
 	}})
-}
-
-func scopeNames(scopes []people.Scope) []string {
-	names := make([]string, len(scopes))
-	for i, s := range scopes {
-		names[i] = string(s)
-	}
-	return names
 }

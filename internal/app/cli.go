@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"text/tabwriter"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -300,6 +301,19 @@ func printJSON(stdout io.Writer, v any) error {
 	encoder.SetIndent("", "  ")
 	if err := encoder.Encode(v); err != nil {
 		return fmt.Errorf("print as JSON: %w", err)
+	}
+	return nil
+}
+
+// printTable prints what text writes, its cells aligned where tabs are, or v as JSON.
+func printTable(stdout io.Writer, asJSON bool, v any, text func(io.Writer)) error {
+	if asJSON {
+		return printJSON(stdout, v)
+	}
+	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+	text(table)
+	if err := table.Flush(); err != nil {
+		return fmt.Errorf("print: %w", err)
 	}
 	return nil
 }

@@ -161,7 +161,7 @@ func periodicJobs(cfg Config) ([]*river.PeriodicJob, error) {
 	return jobs, nil
 }
 
-// hurried is a schedule for a clock that runs so many times as fast. One by the hour of the day is left as it is.
+// hurried is a schedule that comes so many times as often. One by the hour of the day is left as it is.
 func hurried(schedule string, times int) string {
 	every, ok := strings.CutPrefix(schedule, "@every ")
 	span, err := time.ParseDuration(every)

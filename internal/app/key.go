@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -67,7 +66,7 @@ func (c keyCommand) do(ctx context.Context, command string, keys *people.Keys, s
 		if err != nil {
 			return err
 		}
-		return c.print(stdout, all, func(w io.Writer) { writeKeys(w, all) })
+		return printTable(stdout, c.JSON, all, func(w io.Writer) { writeKeys(w, all) })
 	}
 	who, err := operator()
 	if err != nil {
@@ -90,7 +89,7 @@ func (c keyCommand) do(ctx context.Context, command string, keys *people.Keys, s
 		if err != nil {
 			return err
 		}
-		return c.print(stdout, map[string][]string{"revoked": revoked}, func(w io.Writer) {
+		return printTable(stdout, c.JSON, map[string][]string{"revoked": revoked}, func(w io.Writer) {
 			fmt.Fprintf(w, "revoked, and let in nowhere after 30 seconds: %s\n", strings.Join(revoked, ", "))
 		})
 	}
@@ -102,16 +101,7 @@ func (c keyCommand) made(stdout io.Writer, key string, err error) error {
 	if err != nil {
 		return err
 	}
-	return c.print(stdout, map[string]string{"key": key}, func(w io.Writer) { fmt.Fprintf(w, "key, shown this once: %s\n", key) })
-}
-
-func (c keyCommand) print(stdout io.Writer, v any, text func(io.Writer)) error {
-	if c.JSON {
-		return printJSON(stdout, v)
-	}
-	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-	text(table)
-	return table.Flush()
+	return printTable(stdout, c.JSON, map[string]string{"key": key}, func(w io.Writer) { fmt.Fprintf(w, "key, shown this once: %s\n", key) })
 }
 
 func writeKeys(w io.Writer, all []people.Key) {

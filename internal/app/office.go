@@ -105,6 +105,6 @@ func (r replayer) Replay(ctx context.Context, deliveryID int64, keep bool) (page
 	done, err := r.notices.Replay(ctx, deliveryID, keep)
 	return pages.Replayed{
 		Was: string(done.Was), Outcome: string(done.Outcome), Reason: done.Reason, Word: done.Word, Recorded: done.Recorded,
-		Detail: done.Detail, Changes: done.Changes, Kept: done.Kept,
+		Detail: done.Detail, Changes: done.Changes, Kept: done.Applied,
 	}, err
 }

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -28,26 +27,13 @@ type replayCommand struct {
 	JSON     bool   `help:"Print JSON."`
 }
 
-// replayed is what the command prints.
-type replayed struct {
-	Delivery int64              `json:"delivery_id"`
-	Was      webhook.Outcome    `json:"was"`
-	Outcome  webhook.Outcome    `json:"outcome"`
-	Reason   string             `json:"reason,omitempty"`
-	Word     string             `json:"gateway_says"`
-	Recorded ledger.Outcome     `json:"books_say,omitempty"`
-	Detail   string             `json:"detail,omitempty"`
-	Changes  []ledger.RowChange `json:"changes"`
-	Applied  bool               `json:"applied"`
-}
-
 func (c replayCommand) run(ctx context.Context, databaseURL string, log *slog.Logger, stdout io.Writer) error {
 	reason := strings.TrimSpace(c.Reason)
 	switch {
 	case c.Apply && reason == "":
 		return misuse{errors.New("--apply needs --reason, for the trail")}
-	case len([]rune(reason)) > 200:
-		return misuse{errors.New("--reason has at most 200 characters")}
+	case !ledger.PlainText(reason, people.ReasonMost):
+		return misuse{fmt.Errorf("--reason is plain text of at most %d characters", people.ReasonMost)}
 	}
 	who, err := operator()
 	if err != nil {
@@ -62,45 +48,39 @@ func (c replayCommand) run(ctx context.Context, databaseURL string, log *slog.Lo
 		if err != nil {
 			return err
 		}
-		if c.JSON {
-			return printJSON(stdout, done)
-		}
-		return done.print(stdout)
+		return printTable(stdout, c.JSON, done, func(w io.Writer) { writeReplayed(w, done) })
 	})
 }
 
 // replay takes a delivery up again in somebody's name. The trail has it before it is done.
-func (w *workbench) replay(ctx context.Context, id int64, by people.By, reason string, apply bool) (replayed, error) {
+func (w *workbench) replay(ctx context.Context, id int64, by people.By, reason string, apply bool) (webhook.Replayed, error) {
 	notices, err := webhook.New(webhook.Config{
 		DB: w.db, Ledger: w.ledger, Gateway: w.gateway, Metrics: webhook.NewMetrics(prometheus.NewRegistry()), Log: w.cfg.Log, Now: w.cfg.Now,
 		OurOrders: w.ourOrders, MerchantID: w.cfg.MerchantID,
 	})
 	if err != nil {
-		return replayed{}, err
+		return webhook.Replayed{}, err
 	}
 	accounts, err := people.New(people.Config{DB: w.db, Now: w.cfg.Now})
 	if err != nil {
-		return replayed{}, err
+		return webhook.Replayed{}, err
 	}
 	deed := people.Deed{By: by, Action: people.ActionRehearsed, Subject: "delivery " + strconv.FormatInt(id, 10), Detail: reason}
 	if apply {
 		deed.Action = people.ActionReplayed
 	}
 	if err := accounts.Note(ctx, deed); err != nil {
-		return replayed{}, err
+		return webhook.Replayed{}, err
 	}
 	done, err := notices.Replay(ctx, id, apply)
 	if err != nil {
-		return replayed{}, fmt.Errorf("take delivery %d up again: %w", id, err)
+		return webhook.Replayed{}, fmt.Errorf("take delivery %d up again: %w", id, err)
 	}
-	return replayed{
-		Delivery: id, Was: done.Was, Outcome: done.Outcome, Reason: done.Reason, Word: done.Word, Recorded: done.Recorded,
-		Detail: done.Detail, Changes: done.Changes, Applied: done.Kept,
-	}, nil
+	return done, nil
 }
 
-func (r replayed) print(w io.Writer) error {
-	fmt.Fprintf(w, "delivery %d was %s and is now %s", r.Delivery, r.Was, r.Outcome)
+func writeReplayed(w io.Writer, r webhook.Replayed) {
+	fmt.Fprintf(w, "delivery %d was %s and is now %s", r.DeliveryID, r.Was, r.Outcome)
 	if r.Reason != "" {
 		fmt.Fprintf(w, " (%s)", r.Reason)
 	}
@@ -111,20 +91,18 @@ func (r replayed) print(w io.Writer) error {
 	switch {
 	case len(r.Changes) == 0:
 		fmt.Fprintln(w, "no row of the books changes")
-		return nil
+		return
 	case r.Applied:
 		fmt.Fprint(w, "rows that were written:\n\n")
 	default:
 		fmt.Fprint(w, "rows that --apply --reason WHY would write; nothing was written:\n\n")
 	}
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "table\trow\tcolumn\tbefore\tafter")
+	fmt.Fprintln(w, "table\trow\tcolumn\tbefore\tafter")
 	for _, change := range r.Changes {
 		name, key := change.Table, change.Key
 		for _, column := range change.Columns {
-			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", name, key, column.Name, column.Before, column.After)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", name, key, column.Name, column.Before, column.After)
 			name, key = "", ""
 		}
 	}
-	return table.Flush()
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"text/tabwriter"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -70,13 +69,13 @@ func (c userCommand) do(ctx context.Context, command string, accounts *people.Ac
 		if err != nil {
 			return err
 		}
-		return c.print(stdout, all, func(w io.Writer) { writeAccounts(w, all) })
+		return printTable(stdout, c.JSON, all, func(w io.Writer) { writeAccounts(w, all) })
 	case "user trail":
 		deeds, err := accounts.Deeds(ctx, c.Trail.Limit)
 		if err != nil {
 			return err
 		}
-		return c.print(stdout, deeds, func(w io.Writer) { writeDeeds(w, deeds) })
+		return printTable(stdout, c.JSON, deeds, func(w io.Writer) { writeDeeds(w, deeds) })
 	}
 	who, err := operator()
 	if err != nil {
@@ -113,18 +112,9 @@ func (c userCommand) given(stdout io.Writer, password string, err error) error {
 	if err != nil {
 		return err
 	}
-	return c.print(stdout, map[string]string{"password": password}, func(w io.Writer) {
+	return printTable(stdout, c.JSON, map[string]string{"password": password}, func(w io.Writer) {
 		fmt.Fprintf(w, "password, to be changed at the first sign-in: %s\n", password)
 	})
-}
-
-func (c userCommand) print(stdout io.Writer, v any, text func(io.Writer)) error {
-	if c.JSON {
-		return printJSON(stdout, v)
-	}
-	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-	text(table)
-	return table.Flush()
 }
 
 func writeAccounts(w io.Writer, all []people.Account) {

@@ -51,6 +51,9 @@ func (k Key) Lets(at time.Time) bool {
 	return k.Revoked == nil && (k.Ends == nil || at.Before(*k.Ends))
 }
 
+// For reports whether the key is for a scope.
+func (k Key) For(scope string) bool { return slices.Contains(k.Scopes, Scope(scope)) }
+
 // Of a key as it is written: daesa_, eight letters and digits that say which one it is, and the secret.
 const (
 	keyBegin       = "daesa_"

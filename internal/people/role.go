@@ -66,24 +66,30 @@ func (r Role) Allows(p Permission) bool {
 var ErrRole = errors.New("roles are viewer, finance, approver and operator, at least one")
 
 // ParseRoles reads roles as they are written: finance,approver. The order and the repetition of what is written is lost.
-func ParseRoles(text string) ([]Role, error) {
-	var roles []Role
-	for word := range strings.SplitSeq(text, ",") {
-		role := Role(strings.TrimSpace(word))
-		if !slices.Contains(Roles(), role) {
-			return nil, fmt.Errorf("%.40q: %w", word, ErrRole)
-		}
-		roles = append(roles, role)
-	}
-	slices.SortFunc(roles, func(a, b Role) int { return slices.Index(Roles(), a) - slices.Index(Roles(), b) })
-	return slices.Compact(roles), nil
-}
+func ParseRoles(text string) ([]Role, error) { return parseWords(text, Roles(), ErrRole) }
 
 // FormatRoles writes roles as [ParseRoles] reads them.
-func FormatRoles(roles []Role) string {
-	words := make([]string, len(roles))
-	for i, r := range roles {
-		words[i] = string(r)
+func FormatRoles(roles []Role) string { return formatWords(roles) }
+
+// parseWords reads words of a closed set, with commas between them, and returns each once, in the order of the set.
+func parseWords[T ~string](text string, known []T, unknown error) ([]T, error) {
+	var words []T
+	for written := range strings.SplitSeq(text, ",") {
+		word := T(strings.TrimSpace(written))
+		if !slices.Contains(known, word) {
+			return nil, fmt.Errorf("%.40q: %w", written, unknown)
+		}
+		words = append(words, word)
 	}
-	return strings.Join(words, ",")
+	slices.SortFunc(words, func(a, b T) int { return slices.Index(known, a) - slices.Index(known, b) })
+	return slices.Compact(words), nil
+}
+
+// formatWords writes words as [parseWords] reads them.
+func formatWords[T ~string](words []T) string {
+	texts := make([]string, len(words))
+	for i, w := range words {
+		texts[i] = string(w)
+	}
+	return strings.Join(texts, ",")
 }

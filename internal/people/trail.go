@@ -57,6 +57,9 @@ type Deed struct {
 	Source  string    `db:"source"` // the address that it came from; empty for commands
 }
 
+// ReasonMost is how many characters a reason may have that somebody gives for what they do.
+const ReasonMost = 200
+
 // Person is who came in as an account.
 func Person(name string) By { return By("person:" + name) }
 

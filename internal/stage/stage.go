@@ -12,6 +12,7 @@ import (
 
 	"daesa/internal/app"
 	"daesa/pgclient/tosssim"
+	"daesa/reconcile"
 )
 
 const (
@@ -145,6 +146,35 @@ func (s *Stage) StartService(ctx context.Context, cfg Config) error {
 		return err
 	}
 	return s.startService(ctx, cfg)
+}
+
+// auditAgain is how long the stage waits before it reads the list and audits once more.
+const auditAgain = 100 * time.Millisecond
+
+// Audit reads the list and audits everything until the verdict is what is waited for, or its time is over: when the service
+// itself reads the list, our own read stands back. It returns the last statement.
+func (s *Stage) Audit(ctx context.Context, within time.Duration, enough func(reconcile.Verdict) bool) (reconcile.Statement, error) {
+	ctx, stop := context.WithTimeout(ctx, within)
+	defer stop()
+	again := time.NewTicker(auditAgain)
+	defer again.Stop()
+	for {
+		if err := s.App.ReadList(ctx); err != nil {
+			return reconcile.Statement{}, fmt.Errorf("read the gateway's list: %w", err)
+		}
+		statement, err := s.App.AuditAll(ctx)
+		if err != nil {
+			return reconcile.Statement{}, fmt.Errorf("audit: %w", err)
+		}
+		if enough(statement.Verdict) {
+			return statement, nil
+		}
+		select {
+		case <-ctx.Done():
+			return statement, nil
+		case <-again.C:
+		}
+	}
 }
 
 // Close ends everything in order: the service first, then its gateway.

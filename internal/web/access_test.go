@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -115,7 +116,7 @@ func TestBearer(t *testing.T) {
 				if !found {
 					return Caller{}, ErrUnauthorized
 				}
-				return Caller{Name: name, Scopes: scopes[name]}, nil
+				return Caller{Name: name, May: func(scope string) bool { return slices.Contains(scopes[name], scope) }}, nil
 			}})
 			if err != nil {
 				t.Fatal(err)

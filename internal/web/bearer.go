@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 )
 
@@ -48,8 +47,8 @@ func (k Keys) Find(token string) (name string, found bool) {
 
 // Caller is who came with a token, and for what that one is.
 type Caller struct {
-	Name   string // for logs and trails
-	Scopes []string
+	Name string // for logs and trails
+	May  func(scope string) bool
 }
 
 // BearerConfig holds what [NewBearer] needs.
@@ -77,7 +76,7 @@ func NewBearer(cfg BearerConfig) (func(scope string) func(http.Handler) http.Han
 					cfg.Adapter.Fail(w, r, err)
 				case err != nil:
 					cfg.Adapter.Fail(w, r, err)
-				case !slices.Contains(caller.Scopes, scope):
+				case !caller.May(scope):
 					w.Header().Set("WWW-Authenticate", `Bearer realm="daesa", error="insufficient_scope", scope="`+scope+`"`)
 					cfg.Adapter.Fail(w, r, WithDetail(ErrScope, "this needs the scope "+scope))
 				default:

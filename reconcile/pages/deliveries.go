@@ -40,6 +40,11 @@ type delivery struct {
 	Reaped     bool       `db:"reaped"`
 }
 
+// deliveryColumns are those of a delivery, by the names of its fields.
+const deliveryColumns = `delivery_id, received_at, retried_count, sent_at, event_type, word, COALESCE(payment_key, '') AS payment_key,
+	COALESCE(order_id, '') AS order_id, outcome, reason, status,
+	(extract(epoch FROM answered_at - received_at) * 1000)::integer AS answered_ms, query_ms, reaped`
+
 // Attempt is which delivery of its notice it was: 0 the first, then the redelivery of 7.
 func (d delivery) Attempt() string {
 	if d.Retried == nil {
@@ -84,9 +89,7 @@ func (p *Pages) Deliveries(w http.ResponseWriter, r *http.Request, _ people.Acco
 			WHERE (received_at, delivery_id) < (@before_at, @before) `+of+`
 			ORDER BY received_at DESC, delivery_id DESC
 			LIMIT @looked)
-		SELECT delivery_id, received_at, retried_count, sent_at, event_type, word, COALESCE(payment_key, '') AS payment_key,
-			COALESCE(order_id, '') AS order_id, outcome, reason, status,
-			(extract(epoch FROM answered_at - received_at) * 1000)::integer AS answered_ms, query_ms, reaped
+		SELECT `+deliveryColumns+`
 		FROM looked
 		WHERE @outcome = '' OR outcome = @outcome
 		   OR delivery_id = (SELECT delivery_id FROM looked ORDER BY received_at, delivery_id OFFSET @looked - 1 LIMIT 1)

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/go-chi/chi/v5"
 	"github.com/jackc/pgx/v5"
@@ -88,7 +87,7 @@ func (p *Pages) ReplayDelivery(w http.ResponseWriter, r *http.Request, who peopl
 		return err
 	}
 	reason := strings.TrimSpace(r.PostForm.Get("reason"))
-	if reason == "" || utf8.RuneCountInString(reason) > 200 || !utf8.ValidString(reason) || strings.ContainsRune(reason, 0) {
+	if reason == "" || !ledger.PlainText(reason, people.ReasonMost) {
 		return fmt.Errorf("the reason: %w", ledger.ErrNote)
 	}
 	return p.replay(w, r, who, people.ActionReplayed, reason)
@@ -129,10 +128,7 @@ func (p *Pages) delivery(r *http.Request) (keptDelivery, error) {
 		return keptDelivery{}, ErrNoDelivery
 	}
 	rows, err := p.cfg.DB.Query(r.Context(), `
-		SELECT delivery_id, received_at, retried_count, sent_at, event_type, word, COALESCE(payment_key, '') AS payment_key,
-			COALESCE(order_id, '') AS order_id, outcome, reason, status,
-			(extract(epoch FROM answered_at - received_at) * 1000)::integer AS answered_ms, query_ms, reaped,
-			source, encode(body_hash, 'hex') AS hash, body_bytes, body
+		SELECT `+deliveryColumns+`, source, encode(body_hash, 'hex') AS hash, body_bytes, body
 		FROM deliveries
 		WHERE delivery_id = @delivery_id`, pgx.StrictNamedArgs{"delivery_id": id})
 	if err != nil {

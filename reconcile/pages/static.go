@@ -42,8 +42,8 @@ func readAsset(file, kind string) (asset, error) {
 // Static serves GET /static/{file}. A file by an address that it had is served as it is now: a page that somebody still has
 // open may ask for it.
 func (p *Pages) Static(w http.ResponseWriter, r *http.Request) error {
+	name, _, _ := strings.Cut(chi.URLParam(r, "file"), ".")
 	for _, file := range []asset{p.style, p.icon} {
-		name, _, _ := strings.Cut(chi.URLParam(r, "file"), ".")
 		if !strings.HasPrefix(file.path, "/static/"+name+".") {
 			continue
 		}
